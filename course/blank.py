@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """Makes an assignment of a chapter: a copy of its sources in which the marked regions are blank.
 
-A region stands in a chapter's header or program, each marker on lines of its own:
+A region is in a chapter's header or program, each marker on lines of its own:
 
     // [task copy_in: which bytes does this GPU need?]
-    // [blank] const int stub = 0;                        only where the rest does not compile without the region
+    // [blank] const int stub = 0;                        only if the rest does not compile without the region
     const int the_solution = ...;
     // [/task]
 
-and becomes, in the copy, the question and the stub:
+In the copy, the question and the stub replace the region:
 
     // TASK copy_in: which bytes does this GPU need?
     // Your code replaces what follows:
     const int stub = 0;
 
-A question may go on over several comment lines, up to its closing bracket. A chapter's regions do not nest and have
+A question may continue over several comment lines, up to its closing bracket. A chapter's regions do not nest and have
 different names. Every blank compiles and fails the chapter's own verification (course/tests/blanks).
 
   course/blank.py chapters/01_column_split -o FOLDER                 all regions
@@ -39,12 +39,12 @@ _LIKE_A_MARKER = re.compile(r"//\s*\[\s*/?\s*(?:task|blank)\b", re.IGNORECASE)
 
 
 class TaskError(Exception):
-    """The markers of a file cannot be understood: "file:line: one sentence"."""
+    """The markers of a file are malformed: "file:line: one sentence"."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """One marked region. Lines are counted from 0: the markers' first line, the content's, the closing marker's."""
+    """One marked region. Lines are counted from 0: the opening marker's first line, the content's, the closing marker's."""
 
     name: str
     question: List[str]  # its lines, without the comment's slashes
@@ -111,7 +111,7 @@ def _region(lines: List[str], first: int, file: str) -> Region:
 
 
 def blanked(text: str, file: str, names: Optional[Collection[str]] = None) -> str:
-    """The source with the regions of these names blank (all, if None), and all markers taken out."""
+    """The source with the regions of these `names` blanked (None: all), without markers."""
     lines = text.splitlines()
     result: List[str] = []
     done = 0
@@ -126,7 +126,7 @@ def blanked(text: str, file: str, names: Optional[Collection[str]] = None) -> st
 
 
 def _blank(region: Region, opening: str) -> List[str]:
-    """What stands in the place of a region."""
+    """The lines that replace a region."""
     comment = opening[:opening.index("//")] + "// "
     result = [f"{comment}TASK {region.name}: {region.question[0]}"]
     result += [comment + line for line in region.question[1:]]
@@ -157,7 +157,7 @@ def sources_of(chapter: pathlib.Path) -> List[pathlib.Path]:
 
 
 def make_blank(chapter: pathlib.Path, output: pathlib.Path, only: Optional[List[str]], replace: bool) -> None:
-    """Writes the blanked sources to `output`, which gets the place of the chapter's folder. Throws TaskError."""
+    """Writes the blanked sources to `output`, which can replace the chapter's folder. Throws TaskError."""
     if not (chapter / "main.cu").is_file():
         raise TaskError(f"{chapter} is no chapter: it has no main.cu")
     tasks = tasks_of(chapter)

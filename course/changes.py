@@ -1,9 +1,9 @@
 """What a chapter adds to the one that it builds on: ./lab diff prints it.
 
-Lessons are compared, not programs. First the calls of CUDA, NCCL and cuBLAS and the helpers that come and go; then each
-header of the chapter beside that one of the other chapter which shares most lines with it (includes and the markers of
-assignments do not count). A header that shares little with any other is new: of it the parts are listed, with what their
-comments say first.
+Lessons are compared, not programs: first the calls of CUDA, NCCL and cuBLAS and the helpers that were added or dropped, then
+each header beside the header of the other chapter with which it shares most lines (not counting includes and the markers of
+assignments). If a header shares little with any other, it is new: its parts are listed, each with the first sentence of its
+comment.
 """
 import difflib
 import pathlib
@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from tools.chapters import all_chapters
 from course import tasks, work
 
-ALIKE = 0.25  # of two headers' lines at least, for a comparison line by line
+ALIKE = 0.25  # least share of common lines for a comparison line by line
 CONTEXT = 2
 CALL = re.compile(r"\b(?:cuda|cu|nccl|cublas)[A-Z]\w+(?=\()|\bptx::\w+(?=\()")
 HELPER = re.compile(r'#include "overlap/(gpu/\w+\.hpp)"')
@@ -21,19 +21,19 @@ COLOURS = {"+": "32", "-": "31", "@": "36"}
 
 
 def lesson(path: pathlib.Path) -> List[str]:
-    """The lines of a header without what does not matter."""
+    """The lines of a header that are compared."""
     text = tasks.blank.without_markers(path.read_text(encoding="utf-8"), str(path))
     lines = [line.rstrip() for line in text.splitlines() if not re.match(r"#(include|pragma once)", line)]
     return [line for number, line in enumerate(lines) if line or number and lines[number - 1]]
 
 
 def headers(chapter: pathlib.Path) -> List[pathlib.Path]:
-    """A chapter's lessons: not its experiments."""
+    """A chapter's lesson headers, without experiments."""
     return sorted(chapter.glob("*.cuh"))
 
 
 def partner(lines: Sequence[str], others: Dict[pathlib.Path, List[str]]) -> Tuple[Optional[pathlib.Path], float]:
-    """The header that shares most lines, and how large a part they are."""
+    """The header that shares most lines, and the share of common lines."""
     def alike(other: Sequence[str]) -> float:
         return difflib.SequenceMatcher(None, [line.strip() for line in lines if line.strip()],
                                        [line.strip() for line in other if line.strip()], autojunk=False).ratio()
@@ -57,7 +57,7 @@ def parts(lines: Sequence[str]) -> Iterator[str]:
 
 
 def come_and_go(chapter: pathlib.Path, before: pathlib.Path) -> Iterator[str]:
-    """What the lessons call, and what those of the other chapter do not; and the other way round."""
+    """Calls that only the chapter's lessons make, then calls that only the other chapter's make."""
     def found(pattern: "re.Pattern[str]", folder: pathlib.Path) -> Dict[str, None]:
         return {name: None for path in headers(folder) for name in pattern.findall(path.read_text(encoding="utf-8"))}
     for title, pattern in (("calls", CALL), ("helpers", HELPER)):

@@ -1,14 +1,14 @@
-"""Makes the hand-out of a chapter (./lab start), and puts it back to its beginning (./lab reset).
+"""Makes the hand-out of a chapter (./lab start), and resets it (./lab reset).
 
-A hand-out is a folder NN_name in work/ (or FOLDER). It builds by itself and holds
+A hand-out is a folder NN_name in work/ (or FOLDER) that builds by itself:
 
-  TASKS.md         what is to be done, in the words of the student's variation (variation.py)
-  *.cuh            the headers with regions to rebuild: their questions in the place of the code
+  TASKS.md         the tasks, in the words of the student's variation (variation.py)
+  *.cuh            the headers with regions to rebuild: questions replace the code
   README.md        the chapter's page, without that code and without the planted error that it shows
   CMakeLists.txt   builds it with this repository
   try              ./try reports what is right so far, ./try --pack writes the one file to hand in
 
-All other headers are the chapter's. start never writes over anything; reset keeps what is there in NAME.bak-N.
+All other headers are the chapter's. start overwrites nothing; reset keeps the old files as NAME.bak-N.
 """
 import json
 import pathlib
@@ -56,7 +56,7 @@ def headers(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.Varia
 
 
 def solved(chapter: str, file: str, way: variation.Variation) -> str:
-    """The header that solves all rebuild tasks of a student with this variation."""
+    """The header with all rebuild tasks solved, in this variation."""
     text = (work.REPOSITORY / "chapters" / chapter / file).read_text(encoding="utf-8")
     return tasks.blank.without_markers(way.apply(text), file)
 
@@ -99,7 +99,7 @@ def write(folder: pathlib.Path, files: Dict[str, str]) -> None:
 
 
 def start(chapter: str, student: str, key_file: str, to: str) -> pathlib.Path:
-    """Makes a hand-out; its folder. Throws WorkError, TaskError."""
+    """Makes a hand-out; returns its folder. Throws WorkError, TaskError."""
     folder = (pathlib.Path(to).resolve() if to else work.FOLDER) / chapter
     if folder.exists():
         again = "" if to else f" (./lab reset {chapter[:2]} begins again, and keeps it)"
@@ -125,7 +125,7 @@ def start(chapter: str, student: str, key_file: str, to: str) -> pathlib.Path:
 
 
 def way_of(record: Dict[str, object]) -> variation.Variation:
-    """The variation that a hand-out was made with. Throws WorkError."""
+    """The variation of a hand-out. Throws WorkError."""
     for way in variation.ways(str(record["chapter"])):
         if way.name == record.get("variation"):
             return way
@@ -133,7 +133,7 @@ def way_of(record: Dict[str, object]) -> variation.Variation:
 
 
 def reset(chapter: str) -> List[str]:
-    """Puts the headers of a hand-out back; what was kept, and where. Throws WorkError, TaskError."""
+    """Resets the headers of a hand-out; returns which files were kept, and where. Throws WorkError, TaskError."""
     folder = work.started(chapter)
     all_tasks = tasks.read_tasks(work.REPOSITORY / "chapters" / chapter)
     kept = []

@@ -1,4 +1,4 @@
-"""The functions of common/ that a hand-out's missing code calls, and that its headers call nowhere else."""
+"""The functions of common/ that a hand-out's missing code calls and its headers do not."""
 import pathlib
 import re
 from typing import Dict, List
@@ -12,13 +12,13 @@ CALL = re.compile(r"\b(\w+)(?:<[\w:, ]*>)?\(")
 
 
 def called(chapter: str, headers: Dict[str, str], way: variation.Variation) -> List[str]:
-    """What the code calls that these headers of a hand-out do not hold, and what they call nowhere else."""
+    """Names that the complete code calls, and that these headers of a hand-out neither define nor call."""
     code = "\n".join(line for file in headers for line in page.withheld(chapter, file, way) if not line.startswith("//"))
     return sorted(set(CALL.findall(code)) - set(CALL.findall("\n".join(headers.values()))))
 
 
 def shown(chapter: str, headers: Dict[str, str], way: variation.Variation) -> str:
-    """Those of them that are helpers', by header, with what is said of each."""
+    """Those of them that are helpers, by header, with their doc comments."""
     names = called(chapter, headers, way)
     found = []
     for path in sorted(path for room in ("gpu", "data") for path in (work.REPOSITORY / "common" / "overlap" / room).glob("*.hpp")):

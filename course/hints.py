@@ -1,8 +1,8 @@
 """The hints and solutions of tasks: what ./lab hint prints.
 
-All of it is said in the words of the hand-out's variation: of the one in work/, if there is one. An exercise is also found by
-its number on the page, exercise_3 or 3, and a task by what the header calls a region of it. How many hints were shown is kept in
-work/hints/NN_name.json, or in a hand-out elsewhere; where nothing can be written, each call shows the first one.
+All text uses the words of the hand-out's variation; the default hand-out is the one in work/. An exercise is also found by its
+number on the page (exercise_3 or 3), a task also by the name of one of its regions. The number of hints shown is kept in
+work/hints/NN_name.json, or in a hand-out elsewhere; if that cannot be written, each call shows the first hint.
 """
 import dataclasses
 import json
@@ -19,7 +19,7 @@ def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.T
         if task.name == wanted or task.exercise and str(task.exercise) == number:
             return task
     for task in all_tasks.values():
-        if task.kind == "rebuild" and wanted in task.regions:  # as the header names it
+        if task.kind == "rebuild" and wanted in task.regions:  # a region's name
             return task
     raise work.WorkError(f"{chapter} has no task '{wanted}'{work.meant(wanted, all_tasks)}; its tasks are: {', '.join(all_tasks)}")
 
@@ -33,22 +33,22 @@ def _seen(path: pathlib.Path) -> Dict[str, int]:
 
 
 def next_hint(path: pathlib.Path, task: tasks.Task, command: str) -> str:
-    """The hint after those that were shown, of which the file at `path` keeps count; the last one says so, and is shown again."""
+    """The next hint; the file at `path` counts the hints shown. The last hint says that it is the last, and is repeated."""
     seen = _seen(path)
     number = min(max(seen.get(task.name, 0), 0) + 1, len(task.hints))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**seen, task.name: number}, indent=2) + "\n", encoding="utf-8")
     except OSError:
-        pass  # a read-only clone: hints are shown all the same
+        pass  # a read-only clone: show the hint anyway
     rest = len(task.hints) - number
     more = f"{rest} more: call it again" if rest else f"that was the last one; {command} {task.name} --solution"
     return f"{task.title}\n\nHint {number} of {len(task.hints)}\n\n{task.hints[number - 1]}\n\n({more})"
 
 
 def of_work(chapter: str, to: str) -> Tuple[variation.Variation, pathlib.Path]:
-    """The variation of the hand-out that is in the folder `to`, or is that folder; else of the one in work/, or the chapter's own
-    where there is none. And where its hints are counted. Throws WorkError."""
+    """The variation, and where hints are counted: of the hand-out at or below `to`; else of the one in work/; else the
+    chapter's own. Throws WorkError."""
     folders = [pathlib.Path(to) / chapter, pathlib.Path(to)] if to else [work.folder_of(chapter)]
     counted = work.FOLDER / "hints" / f"{chapter}.json"
     for folder in folders:
@@ -73,8 +73,8 @@ def _regions(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
 
 
 def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
-    """What the solution says, and its code: where that of a rebuild task stands, or the code, if there it is another variation's;
-    of an extend task what changes in the header."""
+    """The solution's text and code. Rebuild: where the code is, or the code itself in another variation; extend: what changes
+    in the header."""
     where = ""
     if task.kind == "rebuild" and way.pairs:
         where = f"\n\n(The code in your variation, {way.name})\n\n{_regions(chapter, task, way)}"
@@ -88,8 +88,8 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
 
 
 def text(chapter: str, wanted: str, with_solution: bool, to: str, command: str = "") -> str:
-    """The tasks and the page's exercises; of the wanted one the next hint, after those that were shown before, or the solution.
-    `command` is what prints it, if not ./lab hint. Throws WorkError, TaskError."""
+    """The list of tasks and exercises; with `wanted`, its next hint, or its solution. `command`: the command that prints it, if
+    not ./lab hint. Throws WorkError, TaskError."""
     way, counted = of_work(chapter, to)
     own_words = tasks.read_tasks(work.REPOSITORY / "chapters" / chapter)
     all_tasks = {name: varied(task, way) for name, task in own_words.items()}

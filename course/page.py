@@ -1,4 +1,4 @@
-"""A chapter's page for a hand-out: without the code that is to be written, and with links that work from there."""
+"""A chapter's page for a hand-out: without the solution's code, and with links that work from the hand-out."""
 import os
 import pathlib
 import re
@@ -18,14 +18,14 @@ def _code_lines(text: str) -> List[str]:
 
 
 def withheld(chapter: str, file: str, way: variation.Variation) -> List[str]:
-    """The lines of code that a header of a hand-out does not hold."""
+    """The lines of code that the hand-out leaves out of a header."""
     text = way.apply((work.REPOSITORY / "chapters" / chapter / file).read_text(encoding="utf-8")).splitlines()
     return [line.strip() for region in tasks.blank.regions_of(text, file) for line in text[region.content:region.closing]
             if len(line.strip()) > 3]
 
 
 def without_answers(chapter: str, folder: pathlib.Path, blanks: Dict[str, str], way: variation.Variation) -> str:
-    """The page of a hand-out in `folder`, whose headers are `blanks`, in the words of the student's variation."""
+    """The page of a hand-out in `folder` with headers `blanks`, in the words of the student's variation."""
     source = work.REPOSITORY / "chapters" / chapter / "README.md"
     text = way.apply(source.read_text(encoding="utf-8"))
 

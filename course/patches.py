@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Patches of lessons: chapters/NN_name/assignment/TASK.patch turns a header of the chapter into the solution of an extend task.
 
-  git apply chapters/NN_name/assignment/TASK.patch   in the repository's folder, to build and to edit the solution
+  git apply chapters/NN_name/assignment/TASK.patch   in the repository's root, to build and edit the solution
 
-  course/patches.py                          after an edit of lessons: makes all patches anew
-  course/patches.py PATCH HEADER             makes this one, which turns the chapter's header of that name into HEADER
+  course/patches.py                          after an edit of lessons: regenerates all patches
+  course/patches.py PATCH HEADER             regenerates PATCH, which turns the chapter's header of that name into HEADER
   course/patches.py --apply PATCH HEADER     writes the solution to HEADER
 
-A patch fits if its context is exact; its lines may have moved. If an edit has changed the context, `patch --merge` finds where
-the changes belong. If both have changed lines beside each other, the header with both, marked as in any merge, is left in
-work/patches: solve the conflicts there, and make the patch of that header. Exit status 1 if there are any.
+A patch applies if its context is exact; its lines may have moved. If an edit has changed the context, `patch --merge` locates
+the changes. If both changed adjacent lines, the header with conflict markers is left in work/patches: resolve the conflicts
+there, and regenerate the patch from that header. Exit status 1 if there are conflicts.
 """
 import argparse
 import difflib
@@ -28,11 +28,11 @@ _HUNK = re.compile(r"^@@ -(\d+)\S* \S+ @@.*\n", re.MULTILINE)
 
 
 class PatchError(Exception):
-    """A patch is wrong, or does not fit: one sentence."""
+    """A patch is malformed, or does not apply: one sentence."""
 
 
 def header_of(patch: str) -> str:
-    """The path of the header that a patch changes, from the repository's folder. Throws PatchError."""
+    """The path of the header that a patch changes, relative to the repository's root. Throws PatchError."""
     found = _FILE.findall(patch)
     if len(found) != 1:
         raise PatchError(f"it changes {len(found)} files, not one")
@@ -40,7 +40,7 @@ def header_of(patch: str) -> str:
 
 
 def applied(patch: str, header: str) -> str:
-    """A header with the changes of a patch. Throws PatchError if a hunk is not found, or not at its line and more than once."""
+    """A header with a patch applied. Throws PatchError if a hunk matches nowhere, or in several places and not at its line."""
     lines, moved = header.splitlines(), 0
     hunks = _HUNK.split(patch)[1:]
     for line, hunk in zip(hunks[::2], hunks[1::2]):
@@ -60,7 +60,7 @@ def applied(patch: str, header: str) -> str:
 
 
 def solution_of(patch: pathlib.Path, header: pathlib.Path) -> str:
-    """The solution that a patch makes of a chapter's header. Throws PatchError, OSError."""
+    """The solution: a chapter's header with a patch applied. Throws PatchError, OSError."""
     text = patch.read_text(encoding="utf-8")
     if header_of(text) != "/".join(header.parts[-3:]):
         raise PatchError(f"it changes {header_of(text)}, not {header.name}")
@@ -68,13 +68,13 @@ def solution_of(patch: pathlib.Path, header: pathlib.Path) -> str:
 
 
 def difference(before: str, after: str, path: str) -> str:
-    """The patch that turns one text of the header at `path` into another one; without blanks at the ends of lines."""
+    """The patch from `before` to `after` for the header at `path`; without trailing blanks."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="")
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
 def merged(patch: pathlib.Path, lesson: pathlib.Path) -> str:
-    """The lesson's header with the changes of a patch whose context it no longer has. Throws PatchError."""
+    """The lesson's header merged with a patch whose context has changed. Throws PatchError."""
     header = work.FOLDER / "patches" / patch.stem / lesson.parent.name / lesson.name
     header.parent.mkdir(parents=True, exist_ok=True)
     header.write_bytes(lesson.read_bytes())
@@ -92,7 +92,7 @@ def merged(patch: pathlib.Path, lesson: pathlib.Path) -> str:
 
 
 def remake(patch: pathlib.Path) -> bool:
-    """Makes a patch fit to today's lesson exactly; whether that has changed it. Throws PatchError, OSError."""
+    """Regenerates a patch for today's lesson; returns whether it changed. Throws PatchError, OSError."""
     old = patch.read_text(encoding="utf-8")
     lesson = patch.parents[3] / header_of(old)
     text = lesson.read_text(encoding="utf-8")

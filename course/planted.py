@@ -1,7 +1,7 @@
-"""A chapter with one planted error: what ./lab break shows, and how it checks the cure.
+"""A chapter with one planted error: what ./lab break shows, and how it checks a fix.
 
-An error is a task of the kind find (tasks.py), which names a mutant of the chapter. The header with the error in it lies in
-work/planted/TASK/NN_name, where the reader mends it.
+An error is a task of the kind find (tasks.py), which names a mutant of the chapter. The reader fixes the header with the error
+in work/planted/TASK/NN_name.
 """
 import dataclasses
 import difflib
@@ -16,8 +16,8 @@ from tools import mutants
 from tools.chapters import all_chapters
 from course import tasks, work
 
-LINES = 22   # at most, of what a program says
-WIDTH = 480  # of each; an illegal access names its line behind the kernel, whose name has the types of its template
+LINES = 22   # of a program's output, at most
+WIDTH = 480  # of each line; an illegal access names its line after the kernel's name with its template arguments
 GPUS = (1, 2, 3, 4)
 AROUND = 14  # lines that --fix shows before and after the error
 SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
@@ -26,7 +26,7 @@ SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
 
 @dataclasses.dataclass(frozen=True)
 class Planted:
-    """A planted error, and where its copy of the header is."""
+    """A planted error and its copy of the header."""
 
     chapter: str
     task: tasks.Task
@@ -34,12 +34,12 @@ class Planted:
 
     @property
     def folder(self) -> pathlib.Path:
-        """What CMake takes for OVERLAP_PLANTED."""
+        """The value of CMake's OVERLAP_PLANTED."""
         return work.FOLDER / "planted" / self.task.name / self.chapter
 
     @property
     def header(self) -> pathlib.Path:
-        """The header that is to be mended."""
+        """The header to fix."""
         return self.folder / self.task.file
 
     @property
@@ -52,15 +52,15 @@ class Planted:
         return tasks.blank.without_markers(mutants.apply_mutant(self.mutant, self.source), self.task.file)
 
     def lines(self) -> Tuple[int, int]:
-        """The first and the last line of the error in the broken header, counted from 1; where something is missing, the
-        two lines around the gap."""
+        """The first and the last line of the error in the broken header, counted from 1; for deleted lines, the two lines
+        around the gap."""
         right, wrong = tasks.blank.without_markers(self.source, self.task.file).splitlines(), self.broken.splitlines()
         edits = [edit for edit in difflib.SequenceMatcher(None, right, wrong, autojunk=False).get_opcodes() if edit[0] != "equal"]
         first, last = edits[0][3] + 1, edits[-1][4]
         return (first - 1, last + 1) if first > last else (first, last)
 
     def plant(self) -> bool:
-        """Writes the broken header, unless there is one; whether it did."""
+        """Writes the broken header unless it exists; returns whether it was written."""
         if self.header.exists():
             return False
         self.header.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class Planted:
         return True
 
     def plant_again(self) -> str:
-        """The same, over what is there; where that is kept, if somebody has changed it."""
+        """Writes the broken header again; returns where an edited one was kept."""
         kept = ""
         if self.header.exists() and self.header.read_text(encoding="utf-8") != self.broken:
             kept = shown(work.keep_backup(self.header))
@@ -90,7 +90,7 @@ def errors_of(chapter: str) -> Dict[str, Planted]:
 
 
 def choose(chapter: str, wanted: str) -> Planted:
-    """The error with this name, its task's or its mutant's; the first one if nothing is wanted. Throws WorkError."""
+    """The error of this task or mutant; by default the first one. Throws WorkError."""
     errors = errors_of(chapter)
     if not errors:
         raise work.WorkError(f"{chapter} has no planted error to find")
@@ -103,8 +103,8 @@ def choose(chapter: str, wanted: str) -> Planted:
 
 
 def runs(chapter: str, sizes: str = "") -> List[List[str]]:
-    """The command lines of uneven sizes on 1, 2, 3 and 4 GPUs: the chapter's own for blanks, if its manifest has any (then
-    perhaps on one GPU only), else these sizes."""
+    """Command lines of uneven sizes on 1, 2, 3 and 4 GPUs: those for blanks if the manifest has any (perhaps for one GPU only),
+    else `sizes`."""
     manifest = all_chapters()[chapter]
     own = str(manifest.tests.get("blank", ""))
     words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[manifest.kind]).split()
@@ -113,12 +113,12 @@ def runs(chapter: str, sizes: str = "") -> List[List[str]]:
 
 
 def cases(error: Planted) -> List[List[str]]:
-    """The command lines that a cure has to pass: the error's own, and uneven sizes."""
+    """The command lines that a fix must pass: the error's own, and uneven sizes."""
     return [error.mutant.arguments, *runs(error.chapter)]
 
 
 def said(command: Sequence[str], limit: float = 120) -> Tuple[int, str]:
-    """The exit status, the first lines of what a program says, and the last one."""
+    """A program's exit status, its first lines of output, and its last line."""
     try:
         run = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              timeout=limit, check=False, text=True, errors="replace")
@@ -137,7 +137,7 @@ def quoted(error: Planted, report: str) -> str:
 
 
 def timeline_arguments(error: Planted) -> List[str]:
-    """The run whose timeline is drawn."""
+    """The arguments of the run whose timeline is drawn."""
     if error.task.timeline:
         return error.task.timeline.split()
     pictures = all_chapters()[error.chapter].pictures
@@ -145,7 +145,7 @@ def timeline_arguments(error: Planted) -> List[str]:
 
 
 def draw(error: Planted, right: Sequence[str], wrong: Sequence[str]) -> str:
-    """Writes the two timelines into one picture; where it lies, or why there is none."""
+    """Draws both timelines into one picture; returns its path, or why there is none."""
     folder = error.folder.parent
     traces = []
     for name, program in (("as in the chapter", right), ("with the error", wrong)):
@@ -166,10 +166,10 @@ def draw(error: Planted, right: Sequence[str], wrong: Sequence[str]) -> str:
 
 
 def _rename(path: pathlib.Path, name: str) -> None:
-    """The sections of a trace say which of the two programs they are of."""
+    """Adds the program's name to the sections of a trace, and removes the baseline."""
     trace = json.loads(path.read_text(encoding="utf-8"))
     sections = {event["pid"]: event["args"]["labels"] for event in trace["traceEvents"] if event["name"] == "process_labels"}
-    if set(sections.values()) - {"gemm_only"}:  # what everything is compared with has no part in the error
+    if set(sections.values()) - {"gemm_only"}:  # the baseline does not run the error
         trace["traceEvents"] = [event for event in trace["traceEvents"] if sections[event["pid"]] != "gemm_only"]
     for event in trace["traceEvents"]:
         if event["name"] == "process_labels":
@@ -178,15 +178,15 @@ def _rename(path: pathlib.Path, name: str) -> None:
 
 
 def shown(path: pathlib.Path) -> str:
-    """A path as a reader in the repository would type it."""
+    """A path as typed in the repository's root."""
     return str(path.relative_to(work.REPOSITORY) if work.REPOSITORY in path.parents else path)
 
 
 def numbered(error: Planted, text: str) -> str:
-    """The lines around the error, numbered; the error is somewhere among them, not always in the middle."""
+    """The numbered lines around the error; its position among them varies."""
     lines = text.splitlines()
     first, last = error.lines()
-    shift = (first * 7) % AROUND  # so that nobody can count
+    shift = (first * 7) % AROUND  # so that the position does not reveal the error
     begin = max(1, first - AROUND + shift // 2)
     end = min(len(lines), last + AROUND - shift // 2)
     return "\n".join(f"{number:4d}  {lines[number - 1]}" for number in range(begin, end + 1))

@@ -18,17 +18,17 @@
     ## Solution
 
 The file's name is the task's, in lower case. Keys of all kinds: kind, minutes, difficulty (1 to 3), needs (nothing, 1 GPU,
-N GPUs). Of the kinds:
+N GPUs). By kind:
 
-  rebuild   file, regions, points, variation: the regions of that header are blank, and the header is the solution
-  extend    file, points: what no chapter holds; TASK.patch beside it turns the header into the solution's (patches.py)
-  find      file, mutant, points: the planted error of chapters/NN_name/mutants/MUTANT.mutant is to be found in the file;
-            it may have a line timeline, the arguments of a run whose timeline shows it
-  exercise  exercise: its number on the page, whose exercises all have such a file, or none has
+  rebuild   file, regions, points, variation: the regions of that header are blanked; the lesson's header is the solution
+  extend    file, points: an algorithm that no chapter has; TASK.patch beside it turns the header into the solution (patches.py)
+  find      file, mutant, points: find the planted error of chapters/NN_name/mutants/MUTANT.mutant in the file;
+            optional timeline: the arguments of a run whose timeline shows it
+  exercise  exercise: its number on the page; either all exercises of a page have such a file, or none
 
-Points are 5 to 100. A task has two or three hints, each of which says more than the one before.
+Points are 5 to 100. A task has two or three hints, each more specific than the one before.
 
-  course/tasks.py --check            exit status 2 and one sentence if a task is wrong
+  course/tasks.py --check            exit status 2 and one sentence if a task is malformed
   course/tasks.py --list [NN_name]   the tasks, in columns
 """
 import argparse
@@ -56,7 +56,7 @@ _EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
 class TaskError(Exception):
-    """A task is wrong: "file: one sentence"."""
+    """A task is malformed: "file: one sentence"."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Task:
     minutes: int
     difficulty: int
     needs: str
-    text: str             # what is to be done
+    text: str             # the task's text
     hints: Sequence[str]
     solution: str
     points: int = 0
@@ -83,7 +83,7 @@ class Task:
 
     @property
     def code(self) -> str:
-        """The header that solves an extend task, without the markers of tasks. Throws TaskError, OSError."""
+        """The header that solves an extend task, without markers. Throws TaskError, OSError."""
         try:
             return blank.without_markers(patches.solution_of(self.patch, self.patch.parents[1] / self.file), self.file)
         except (patches.PatchError, blank.TaskError) as error:
@@ -132,7 +132,7 @@ def _sections(text: str) -> Dict[str, str]:
 
 
 def parse(name: str, text: str) -> Task:
-    """A task from its file's name and text. Throws TaskError, without the file."""
+    """A task from its file's name and text. Throws TaskError, which does not name the file."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise TaskError("its name has other characters than a to z, 0 to 9 and _")
     header = _HEADER.match(text)
@@ -160,7 +160,8 @@ def parse(name: str, text: str) -> Task:
 
 
 def read_tasks(chapter: pathlib.Path) -> Dict[str, Task]:
-    """The tasks of a chapter's folder by name: by kind, exercises as on the page, the others the easy ones first. Throws TaskError."""
+    """The tasks of a chapter's folder by name; order: kind, then exercises by number, others by difficulty. Throws
+    TaskError."""
     tasks: List[Task] = []
     for path in sorted((chapter / "assignment").glob("*.md")):
         try:
@@ -176,7 +177,7 @@ def _named(path: pathlib.Path) -> str:
 
 
 def check_chapter(chapter: pathlib.Path) -> Dict[str, Task]:
-    """The tasks, which fit to the chapter's markers, page and mutants (a folder). Throws TaskError."""
+    """The tasks; checks that they match the chapter's markers, page and mutants. Throws TaskError."""
     tasks = read_tasks(chapter)
     if not tasks:
         return tasks
@@ -196,7 +197,7 @@ def check_chapter(chapter: pathlib.Path) -> Dict[str, Task]:
         if task.patch.is_file() != (task.kind == "extend"):
             raise TaskError(f"{path}: a task has a solution {task.patch.name} if it is of the kind extend")
         if task.kind == "extend":
-            _ = task.code  # refuses a patch that does not fit
+            _ = task.code  # throws if the patch does not apply
         if task.exercise and str(task.exercise) not in numbers:
             raise TaskError(f"{path}: the page has no exercise {task.exercise}")
     exercises = [task.exercise for task in tasks.values() if task.exercise]
@@ -210,7 +211,7 @@ def check_chapter(chapter: pathlib.Path) -> Dict[str, Task]:
 
 
 def _check_regions(chapter: pathlib.Path, tasks: Dict[str, Task], markers: Dict[str, str]) -> None:
-    """Each marker belongs to one rebuild task, and the other way round."""
+    """Checks that each marker has exactly one rebuild task, and each named region a marker."""
     owners: Dict[str, str] = {}
     for task in tasks.values():
         path = _named(chapter / "assignment" / f"{task.name}.md")
@@ -234,7 +235,7 @@ def chapters_with_tasks(root: pathlib.Path = REPOSITORY) -> List[pathlib.Path]:
 
 
 def columns(rows: Sequence[Tuple[str, ...]]) -> str:
-    """Rows of text below each other."""
+    """Rows of text in aligned columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 

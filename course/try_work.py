@@ -3,13 +3,13 @@
 
   try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs and the grade's large ones, looks for races;
                                exit status 1 if anything is wrong
-  try_work.py FOLDER --check   looks for wrong accesses, too: another build, which takes minutes the first time
-  try_work.py FOLDER --schedule N   runs all of it in this random order of events, of which there is one for each number
+  try_work.py FOLDER --check   looks for illegal accesses, too: another build, which takes minutes the first time
+  try_work.py FOLDER --schedule N   runs all of it in random order of events number N
   try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
   try_work.py FOLDER --hint [TASK] [--solution]   the tasks; the next hint; the solution
   try_work.py FOLDER --run [ARGUMENTS]            the chapter's program with your header
 
-It is for practice: the sizes are the student's, and known. What counts is what the teacher's grader says.
+It is for practice: its sizes are the student's, and known. Points come from the teacher's grader.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ from tools.chapters import all_chapters  # noqa: E402
 from course import handout, hints, planted, tasks, work  # noqa: E402
 from course.grade import cases  # noqa: E402
 
-RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
+RING = 3  # on fewer GPUs both neighbours are the same
 RACES = "races and deadlocks"
 ACCESSES = "wrong accesses"
 ONCE = ["--iterations", "1", "--warmup", "0"]
@@ -47,14 +47,14 @@ def sizes_of(record: Dict[str, object]) -> List[List[str]]:
 
 
 def tiny(record: Dict[str, object]) -> List[List[str]]:
-    """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
+    """Sizes with fewer rows than ranks, if the chapter takes any sizes and divides rows."""
     manifest = all_chapters()[str(record["chapter"])]
     return [] if manifest.tests.get("blank") or manifest.kind != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 
 
 def large(record: Dict[str, object], criterion: str) -> List[List[str]]:
-    """The grade's large sizes of a criterion; the exact ones with those of the chapter's lesson. They are run for the variants
-    that the chapter's race tests run, because all of them would take long."""
+    """The grade's large sizes of a criterion; for exact also the lesson's. To save time, they run only the variants of the
+    chapter's race tests."""
     manifest = all_chapters()[str(record["chapter"])]
     names = ("gpus", "rows", "features", "entries") if manifest.kind == "sparse" else ("gpus", "m", "n", "k")
     sizes = [(case.ranks, case.m, case.n, case.k) for case in cases.LARGE
@@ -66,7 +66,7 @@ def large(record: Dict[str, object], criterion: str) -> List[List[str]]:
 
 
 def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
-    """From which GPU to which data went in a recorded run, but for what everything is compared with."""
+    """Links (from GPU, to GPU) that a recorded run used, without the baseline's."""
     gpus: Dict[int, int] = {}
     found: Set[Tuple[int, int]] = set()
     events = trace["traceEvents"]
@@ -81,7 +81,7 @@ def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
 
 
 def first_sources(trace: Dict[str, object]) -> Dict[int, int]:
-    """From which other GPU the first copy to each GPU came in a recorded run."""
+    """The source GPU of the first copy to each GPU in a recorded run."""
     found: Dict[int, Tuple[float, int]] = {}
     events = trace["traceEvents"]
     assert isinstance(events, list)
@@ -94,7 +94,7 @@ def first_sources(trace: Dict[str, object]) -> Dict[int, int]:
 
 
 def wrong_sources(found: Dict[int, int], wanted: str, gpus: int) -> str:
-    """What is wrong with where the data of each rank come from first; nothing if they come from the `wanted` neighbour."""
+    """A sentence if a rank's first data do not come from the `wanted` neighbour; else empty."""
     step = -1 if wanted == "previous" else 1
     for rank in range(gpus):
         if found.get(rank) != (rank + step) % gpus:
@@ -104,7 +104,7 @@ def wrong_sources(found: Dict[int, int], wanted: str, gpus: int) -> str:
 
 
 def wrong_links(found: Set[Tuple[int, int]], wanted: str, gpus: int) -> str:
-    """What is wrong with the links of a ring whose ranks send to the `wanted` neighbour; nothing if they are right."""
+    """A sentence if ranks do not send to the `wanted` neighbour in the ring; else empty."""
     step = -1 if wanted == "previous" else 1
     right = {(rank, (rank + step) % gpus) for rank in range(gpus)}
     if found == right:
@@ -121,7 +121,7 @@ class Report:
         self.wrong = False
 
     def line(self, what: str, verdict: str, reason: str = "") -> None:
-        """One judgement; `reason` if it is wrong."""
+        """Adds one verdict; `reason` if it is wrong."""
         print(f"{what:<44} {verdict}")
         if reason:
             print("\n".join(f"    {line}" for line in reason.splitlines()))
@@ -129,7 +129,7 @@ class Report:
 
 
 def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: List[str]) -> int:
-    """Builds and runs, with these arguments more; the exit status."""
+    """Builds and runs with the additional arguments `order`; returns the exit status."""
     out = Report()
     work_program = program.of_work(folder)
     plain = builds.set_up("run", "virtual", False)
@@ -152,7 +152,7 @@ def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: 
 
 
 def free_of(what: str, out: Report, command: List[str], record: Dict[str, object], order: Sequence[str] = ()) -> None:
-    """Whether what looks for races, or for wrong accesses, reports nothing, on every number of GPUs: some errors show from four on."""
+    """Runs a detector of races or illegal accesses on every number of GPUs, because some errors need four."""
     for arguments in [*sizes_of(record), *large(record, "race" if what == RACES else "access")]:
         status, text = planted.said([*command, *arguments, *order])
         if status == 3:
@@ -166,7 +166,7 @@ def free_of(what: str, out: Report, command: List[str], record: Dict[str, object
 
 
 def _links(out: Report, plain: "builds.Build", work_program: "program.Program", record: Dict[str, object]) -> None:
-    """Whether data go the student's way, where the variation says which."""
+    """Checks the direction of the data if the variation determines one."""
     wanted = handout.way_of(record).links
     if not wanted:
         return
@@ -202,7 +202,7 @@ def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
 
 
 def run(folder: pathlib.Path, arguments: List[str]) -> int:
-    """Builds the chapter's program with the hand-out's headers, and runs it; the exit status."""
+    """Builds and runs the chapter's program with the hand-out's headers; returns the exit status."""
     work_program = program.of_work(folder)
     plain = builds.set_up("run", "virtual", False)
     work_program.build(plain)

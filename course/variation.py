@@ -1,18 +1,17 @@
-"""A student's own variation of a task: which one an ID has, and what it changes.
+"""A student's own variation of a task: which variation an ID has, and what it changes.
 
 chapters/NN_name/assignment/variation.json says what varies:
 
     {"direction": {"own": "left", "links": "previous", "right": {"links": "next", "replace": [["the left", "the right"], ...]}}}
 
-For a kind of variation (tasks.py) the name of the chapter's own way, and the other ways. `replace` are pairs of texts that
-change places, at the borders of words, in the header, in the page and in the tasks: the header with all of them replaced is
-the solution. `links` says where a rank's data go (previous, next), which ./try counts in a recorded run. A pair's
-texts may begin with "regex:", then the second is put in the place of what the first matches, and nothing goes back.
-`links` may also say whose data a rank takes first (from previous, from next). Beside "own", `arguments` may choose what of the
-chapter's program the recorded run is of.
+Each kind of variation (tasks.py) has the name of the chapter's own way, and the other ways. `replace` are pairs of words that
+are exchanged in the header, the page and the tasks: the header with all of them exchanged is the solution. If a pair begins with
+"regex:", the second text replaces the first's matches, in this direction only. `links` names the neighbour that a rank sends to
+(previous, next), or the one whose data it takes first (from previous, from next); ./try checks it in a recorded run. Beside
+"own", `arguments` may select what the recorded run executes.
 
-The choice is HMAC-SHA256 of chapter and ID with the course's key: who knows no key cannot tell what another has. Lesson
-headers in chapters/ stay as they are.
+The choice is HMAC-SHA256 of chapter and ID with the course's key, so that it cannot be predicted without the key. Lesson
+headers in chapters/ do not vary.
 """
 import dataclasses
 import hashlib
@@ -24,12 +23,12 @@ from typing import Dict, List, Sequence, Tuple
 
 from course import work
 
-PRACTICE_KEY = b"practice"  # without a course: anybody can compute the variation of any ID
+PRACTICE_KEY = b"practice"  # default: anybody can compute the variation of any ID
 
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
-    """What is different for a student: nothing, if there are no pairs."""
+    """The changes of a variation; no pairs: the chapter's own."""
 
     kind: str = "none"
     name: str = "as in the chapter"
@@ -38,7 +37,7 @@ class Variation:
     arguments: str = ""
 
     def apply(self, text: str) -> str:
-        """A text in the student's words."""
+        """A text in the words of the variation."""
         for first, second in self.pairs:
             if first.startswith("regex:"):
                 text = re.sub(first.removeprefix("regex:"), second, text)
@@ -72,7 +71,7 @@ def ways(chapter: str, root: pathlib.Path = work.REPOSITORY) -> List[Variation]:
 
 
 def key_of(file: str) -> bytes:
-    """The course's key: what the file holds, or the key for practice if none is named. Throws WorkError."""
+    """The course's key: the content of the file, or the practice key if no file is named. Throws WorkError."""
     if not file:
         return PRACTICE_KEY
     try:
@@ -87,7 +86,7 @@ def key_of(file: str) -> bytes:
 
 
 def of_student(chapter: str, student: str, key: bytes) -> Variation:
-    """The student's variation; the chapter's own without an ID."""
+    """The variation of a student; without an ID the chapter's own."""
     found = ways(chapter)
     if not student:
         return found[0]
@@ -100,5 +99,5 @@ def sizes(kind: str, student: str, key: bytes) -> Dict[str, int]:
     digest = hmac.new(key, f"sizes\0{student}".encode(), hashlib.sha256).digest()
     if kind == "sparse":
         return {"rows": 90 + digest[0] % 30, "features": 3 + digest[1] % 5, "entries": 13 + digest[2] % 17, "duplicates": 4}
-    primes = (29, 31, 37, 41, 43, 47, 53)  # which no number of ranks divides
+    primes = (29, 31, 37, 41, 43, 47, 53)  # no number of ranks divides them
     return {"m": primes[digest[0] % 7], "n": primes[digest[1] % 7], "k": 13 + digest[2] % 12}

@@ -1,10 +1,10 @@
-"""Where a student's work lies: work/NN_name in the repository (which git ignores), or where ./lab start --to has put it.
+"""The folder of a student's work: work/NN_name in the repository (ignored by git), or the one given to ./lab start --to.
 
   work/NN_name/                the hand-out: TASKS.md, README.md, headers with questions, CMakeLists.txt, try
-  work/NN_name/.handout.json   what it was made of: chapter, student
-  work/hints/NN_name.json      how many hints of each task were asked for
+  work/NN_name/.handout.json   its chapter and student
+  work/hints/NN_name.json      the number of hints shown for each task
   work/planted/TASK/NN_name/   the header with a planted error (./lab break)
-  work/patches/TASK/NN_name/   the header with an edit and a solution that are in conflict (patches.py)
+  work/patches/TASK/NN_name/   the header with merge conflicts of an edit and a solution (patches.py)
 """
 import difflib
 import json
@@ -19,22 +19,22 @@ RECORD = ".handout.json"
 
 
 class WorkError(Exception):
-    """Why a command cannot go on: one sentence."""
+    """A command cannot continue: one sentence."""
 
 
 def meant(word: str, names: Iterable[str]) -> str:
-    """": did you mean NAME?" if one of the names is much like the word; else nothing."""
+    """": did you mean NAME?" if one of the names is similar to the word; else empty."""
     close = difflib.get_close_matches(word, list(names), 1)
     return f": did you mean {close[0]}?" if close else ""
 
 
 def folder_of(chapter: str) -> pathlib.Path:
-    """Where the hand-out of a chapter lies."""
+    """The folder of a chapter's hand-out."""
     return FOLDER / chapter
 
 
 def started(chapter: str) -> pathlib.Path:
-    """The folder of a hand-out that is there. Throws WorkError."""
+    """The folder of an existing hand-out. Throws WorkError."""
     folder = folder_of(chapter)
     if not (folder / RECORD).is_file():
         raise WorkError(f"there is no hand-out in work/{chapter}: ./lab start {chapter[:2]} makes it")
@@ -42,7 +42,7 @@ def started(chapter: str) -> pathlib.Path:
 
 
 def record_of(folder: pathlib.Path) -> Dict[str, Any]:
-    """What a hand-out was made of. Throws WorkError."""
+    """The record of a hand-out: chapter, student. Throws WorkError."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -53,14 +53,14 @@ def record_of(folder: pathlib.Path) -> Dict[str, Any]:
 
 
 def cmake_path(folder: pathlib.Path) -> str:
-    """A folder as CMake takes it. Throws WorkError."""
+    """A folder as CMake expects it. Throws WorkError."""
     if re.search(r'[;\\$"@\n]', str(folder)):
         raise WorkError(f'CMake cannot build in a folder with one of ; \\ $ " @ in its path: {folder}')
     return str(folder)
 
 
 def keep_backup(path: pathlib.Path) -> pathlib.Path:
-    """Copies a file to NAME.bak-N beside it, N being the next number."""
+    """Copies a file to the next unused NAME.bak-N; returns the copy's path."""
     number = 1
     while path.with_name(f"{path.name}.bak-{number}").exists():
         number += 1

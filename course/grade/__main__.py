@@ -2,7 +2,7 @@
 
   ./lab grade 03 [FILE]                                       without FILE: the repository's own header
   ./lab grade 03 --submissions FOLDER --csv FILE [--cache FOLDER] [--ids FILE --key FILE]
-Exit status 0: graded, whatever the points; with --full-marks 1 unless all points that were judged are there; 2: nothing was graded.
+Exit status 0: graded, whatever the points (with --full-marks: all judged points were reached, else 1); 2: nothing was graded.
 """
 import argparse
 import contextlib
@@ -59,7 +59,7 @@ def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
 
 
 def _key(engine: grader.Grader, data: bytes) -> str:
-    """Of all that a grade depends on: the submission, the course's secret, the grader and the chapter."""
+    """The cache key: a hash of everything that a grade depends on: submission, course secret, grader, chapter."""
     digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + f"{engine.race} {engine.task.lesson}".encode())
     own = sorted(pathlib.Path(__file__).parent.glob("*.py"))
     judge = engine.settings.builds["plain"] / "bin" / "teaching_judge"
@@ -70,7 +70,7 @@ def _key(engine: grader.Grader, data: bytes) -> str:
 
 
 class Engines:
-    """A grader for each variation of a class's."""
+    """One grader for each variation in a class."""
 
     def __init__(self, first: grader.Grader, key: str, scratch: pathlib.Path, stack: contextlib.ExitStack) -> None:
         self.first, self.key, self.scratch, self.stack = first, key, scratch, stack
@@ -158,7 +158,7 @@ def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
 
 
 def main() -> int:
-    for number in (signal.SIGTERM, signal.SIGHUP):  # what runs in a sandbox ends with us, and its folder goes
+    for number in (signal.SIGTERM, signal.SIGHUP):  # end the sandbox's processes and delete its folder
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         with tempfile.TemporaryDirectory() as scratch:

@@ -1,5 +1,5 @@
-"""Runs one case: inputs by pipe from the judge (course/runner/judge.cpp) to a fresh process of the submission, one framed message
-back, which the judge compares with its own reference. In the plain build once more in other schedules.
+"""Runs one case: a fresh process of the submission reads the judge's inputs (course/runner/judge.cpp) from a pipe and answers with
+one framed message, which the judge compares with its own reference. The plain build repeats the case in more schedules.
 """
 import dataclasses
 import json
@@ -18,36 +18,37 @@ MEGABYTE = 1024 * 1024
 PLAIN = Limits(seconds=12, memory=1024 * MEGABYTE)
 RACE = Limits(seconds=20, memory=3072 * MEGABYTE)
 REPORTED = "reported by the submission"
-MORE_SCHEDULES = 2  # in the plain build, beside the case's own
+MORE_SCHEDULES = 2  # in the plain build, besides the case's own
 LINES_OF_A_RACE = 30
 
 
 @dataclasses.dataclass
 class Verdict:
-    """What is known of one case: of the result by comparison; all else is REPORTED."""
+    """The verdict on one case. The judge compared the result; the submission's process reported all else."""
 
     case: Case
     right: bool = False
-    why: str = ""  # where it is not right
-    race: str = ""  # a report of a race, a deadlock or an illegal access
+    why: str = ""  # empty if the result is right
+    race: str = ""  # report of a race, a deadlock or an illegal access
     links: Optional[Dict[str, List[int]]] = None  # "0 to 1": bytes, copies
     ended: bool = False  # by a limit
-    host_waits: Optional[int] = None  # waits of all hosts for their GPUs, where they count
-    memory: Optional[List[int]] = None  # that each rank allocates on GPUs
-    kernel_ns: Optional[List[int]] = None  # modelled, of each rank's kernels of the chapter's namespace, where it is counted
-    elapsed_ns: int = 0  # modelled, of all calls, where it is counted
+    host_waits: Optional[int] = None  # host waits for GPUs on all ranks, if counted
+    memory: Optional[List[int]] = None  # bytes allocated on GPUs, by rank
+    kernel_ns: Optional[List[int]] = None  # modelled time of each rank's kernels in the chapter's namespace, if counted
+    elapsed_ns: int = 0  # modelled time of all calls, if counted
 
 
 class CaseRunner:
-    """Of one submission in one build."""
+    """Runs cases of one submission in one build."""
 
     def __init__(self, kit: Kit, sandbox: Sandbox, program: List[str], judge: pathlib.Path, secret: bytes, owner: str,
                  patience: float) -> None:
         self.kit, self.sandbox, self.program, self.judge, self.secret, self.owner = kit, sandbox, program, judge, secret, owner
-        self.patience = patience  # the limits' seconds times this
+        self.patience = patience  # factor on all time limits
 
     def run(self, case: Case) -> Verdict:
-        """In all schedules; of the first one that is not right, else with the counts of the case's own."""
+        """Runs the case in all its schedules. Returns the first verdict that is not right, else the verdict of the case's own
+        schedule."""
         first = self.run_once(case)
         if case.criterion not in ("exact", "uneven", "ranks"):
             return first
@@ -68,7 +69,7 @@ class CaseRunner:
         return dataclasses.replace(failed, case=case, why=why)
 
     def run_once(self, case: Case) -> Verdict:
-        """One process of the submission between two of the judge."""
+        """One process of the submission: the judge makes its inputs and checks its answer."""
         words = [*case.words(self.kit.machine), f"seed={cases.number_of(self.secret, self.owner, case.criterion, case.name)}"]
         if case.timed:
             words.append(f"kernels={self.kit.task.namespace}")
@@ -111,20 +112,19 @@ class CaseRunner:
 
 
 def link_name(link: Dict[str, int], ranks: int) -> str:
-    """For reports; the host has the number behind the last rank's."""
+    """A link's name in reports; index `ranks` is the host."""
     ends = ["the host" if link[end] == ranks else f"rank {link[end]}" for end in ("from", "to")]
     return f"{ends[0]} to {ends[1]}"
 
 
 def last_line(output: str) -> str:
-    """Of what a program said: why it failed."""
+    """The last line of a program's output: why it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return re.sub(r"^submission: ", "", lines[-1])[:1000] if lines else ""
 
 
 def report_of(output: str, task: Task) -> str:
-    """The first report of a race or a deadlock, else the sentence of what went wrong, with the student's lines as the student knows
-    them."""
+    """The first report of a race or a deadlock, else the sentence of the failure; lines are those of the student's file."""
     text = re.sub(r"(?:/var/tmp/overlap-\w+-\w+/(?:work|include/\w+)/|\./)", "", output)
     text = text.replace(f"{task.chapter}/{task.header}", task.header)
     text = re.sub(r"enqueued at (runner\.cpp:\d+)", r"enqueued by the runner, before or behind the call (\1)", text)

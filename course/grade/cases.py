@@ -1,4 +1,4 @@
-"""What a submission is run on. Sizes are drawn from the course's secret, data from it and from the submission."""
+"""The cases that a submission runs. Sizes are drawn from the course's secret, data from the secret and the submission."""
 import dataclasses
 import hashlib
 import hmac
@@ -10,7 +10,7 @@ from typing import List, Optional, Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One process: some calls on one object of each rank."""
+    """One process: several calls on one object per rank."""
 
     criterion: str  # exact, uneven, ranks, race, access or lesson
     problem: str
@@ -21,39 +21,39 @@ class Case:
     type: str
     schedule: Optional[int] = None
     calls: int = 2
-    timed: bool = False  # by the model; only without a schedule, which is a random one
+    timed: bool = False  # by the model; only without a schedule, which would randomise times
 
     @property
     def build(self) -> str:
-        """In which it runs."""
+        """The build in which the case runs."""
         return {"race": "race", "access": "check"}.get(self.criterion, "plain")
 
     @property
     def only_enqueues(self) -> bool:
-        """A product: its calls move nothing through the host, which need not wait."""
+        """True for a GEMM: its calls move nothing through the host, so the host need not wait."""
         return self.problem != "sparse"
 
     @property
     def name(self) -> str:
-        """For reports."""
+        """The case in reports."""
         sizes = f"{self.m} x {self.n} x {self.k}" if self.problem != "sparse" else \
             f"{self.m} rows, {self.n} features, {self.k} entries"
         return f"P = {self.ranks}, {sizes}, {self.type}"
 
     def words(self, machine: str) -> List[str]:
-        """As the judge and the runner take them."""
+        """The case as arguments of judge and runner."""
         words = [f"{key}={getattr(self, key)}" for key in ("problem", "ranks", "m", "n", "k", "type", "calls")]
         return [*words, f"machine={machine}", *([] if self.schedule is None else [f"schedule={self.schedule}"])]
 
 
-# Of sparse gradients: in these lists of rows fill more than a tile and a block (256 in 13 and 14), and in the first one row numbers
-# need more than 16 bits. A hand-out's ./try runs them, too.
+# Large sparse cases: these lists of rows fill more than a tile and a block (256 rows in 13 and 14), and in the first one row
+# numbers need more than 16 bits. A hand-out's ./try runs them, too.
 LARGE = [Case("exact", "sparse", 3, 70_000, 2, 400, "f32"), Case("race", "sparse", 2, 1500, 2, 300, "f32"),
          Case("access", "sparse", 2, 1500, 2, 300, "f32")]
 
 
 def secret_of(path: pathlib.Path) -> bytes:
-    """The course's secret, made where there is none; nobody else may read it."""
+    """The course's secret; created if missing, readable by its owner only."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -64,18 +64,18 @@ def secret_of(path: pathlib.Path) -> bytes:
 
 
 def schedule_of(number: int) -> int:
-    """One of a thousand schedules: a student can type its number."""
+    """One of a thousand schedules, so that a student can type its number."""
     return 1 + number % 999
 
 
 def number_of(secret: bytes, *words: str) -> int:
-    """A number that only who knows the secret can tell."""
+    """A number that only the holder of the secret can compute."""
     return int.from_bytes(hmac.new(secret, "\0".join(words).encode(), hashlib.sha256).digest()[:6], "big")
 
 
 def cases_of(problem: str, chapter: str, secret: bytes, lesson: Sequence[int], extension: bool = False) -> List[Case]:
-    """All cases of a task: the same ones for everybody. `lesson` has ranks and sizes of the one that shows whether the chapter's lesson
-    is kept. An extension of a sparse one has a larger one, whose kernels are timed."""
+    """All cases of a task, equal for all students. `lesson`: ranks and sizes of the case that checks the chapter's lesson. A
+    sparse extension has one larger case, whose kernels are timed."""
     draw = random.Random(number_of(secret, chapter, problem))
     ranks, m, n, k = lesson
     timed = Case("lesson", problem, ranks, m, n, k, "f32" if problem == "sparse" else "f16", timed=True)
@@ -100,13 +100,13 @@ def cases_of(problem: str, chapter: str, secret: bytes, lesson: Sequence[int], e
         Case("race", problem, 2, odd(17, 40), odd(17, 40), odd(9, 20), "f16"),
         Case("race", problem, 3, odd(17, 40), odd(17, 40), odd(9, 20), "f16", None, 3),
         Case("race", problem, 4, odd(17, 40), odd(17, 40), odd(9, 20), "f16", schedule(), 3),
-        Case("race", problem, 4, 1, odd(5, 9), odd(3, 9), "f16", None, 3),  # three ranks without rows
+        Case("race", problem, 4, 1, odd(5, 9), odd(3, 9), "f16", None, 3),  # three ranks are empty
         Case("access", problem, 3, odd(17, 40), odd(17, 40), odd(9, 20), "f16"), timed,
     ]
 
 
 def _sparse(draw: random.Random) -> List[Case]:
-    """The same for sparse gradients: rows of the table, features, entries of a rank."""
+    """Sizes of a sparse case: rows of the table, features, entries of a rank."""
     def case(criterion: str, ranks: int, kind: str, scheduled: bool = False) -> Case:
         rows, features, entries = draw.randrange(40, 200), draw.randrange(2, 9), draw.randrange(5, 30)
         return Case(criterion, "sparse", ranks, rows, features, entries, kind, schedule_of(draw.randrange(1 << 30)) if scheduled else None)

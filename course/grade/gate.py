@@ -1,10 +1,10 @@
-"""The gate: what a submission may not even try. A refusal is one sentence, with a line of the student's file.
+"""The gate: rejects what a submission may not contain. A refusal is one sentence, with a line of the student's file.
 
   gate.py KIT UNIT FILE NAMESPACE
 
-UNIT.cu is the unit after preprocessing, and is then compiled as it is. UNIT.d lists the files that were read (g++ -E -dD -MD).
-KIT.cu and KIT.d are the same with an empty file in the place of FILE, the submission. All tokens between two marks, which a
-student cannot guess, are the student's, whatever #line says. The rest and the list of files must be the kit's.
+UNIT.cu is the preprocessed unit, which is then compiled unchanged. UNIT.d lists the files that were read (g++ -E -dD -MD).
+KIT.cu and KIT.d are the same for an empty FILE (the submission). All tokens between two marks, which a student cannot guess,
+are the student's, whatever #line says. The other tokens and the list of files must equal the kit's.
 The gate runs in the sandbox, within its limits.
 """
 import pathlib
@@ -33,7 +33,7 @@ TOKEN = re.compile(r"""
 
 
 class Refused(Exception):
-    """Why the gate stays closed, in one sentence."""
+    """Why the gate rejects a submission, in one sentence."""
 
 
 class Token(NamedTuple):
@@ -45,7 +45,7 @@ class Token(NamedTuple):
 
 
 def refuse(line: int, sentence: str) -> Refused:
-    """With the line that a student can look at."""
+    """A refusal that names a line of the student's file."""
     return Refused(f"line {line}: {sentence}")
 
 
@@ -79,24 +79,24 @@ def check(kit: pathlib.Path, unit: pathlib.Path, file: str, namespace: str) -> N
 
 
 def _of_compiler(unit: pathlib.Path) -> Tuple[str, Set[str]]:
-    """Its text after preprocessing, and the files that were read."""
+    """The preprocessed text, and the files that were read."""
     text, rule = (unit.with_suffix(end).read_text(encoding="utf-8", errors="surrogateescape") for end in (".cu", ".d"))
     return text, set(rule.replace("\\\n", " ").split()[1:])
 
 
 def _parts(text: str, mark: str) -> List[str]:
-    """Before, between and behind the marks."""
+    """The text before, between and after the marks."""
     return re.split(f"struct {mark}_(?:begins|ends);", text)
 
 
 def _names_in(text: str) -> Set[str]:
-    """Those of macros, and all outside of them."""
+    """The names of macros, and all names outside of macros."""
     return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"^#(?:define (\w+))?.*", r"\1", text, flags=re.MULTILINE)))
 
 
 def tokens_of(text: str, file: str, others: Collection[str], names: Collection[str]) -> List[Token]:
-    """The tokens between the marks. Throws Refused for a directive, and for a token that stands in another file. `others` are
-    files that are not the kit's, `names` those of the kit, which no macro may have."""
+    """The tokens between the marks. Throws Refused for a directive, and for a token from another file. `others`: files outside
+    the kit; `names`: names of the kit, which no macro may redefine."""
     found: List[Token] = []
     line, elsewhere, skipped = 0, False, False
     for match in TOKEN.finditer(text):
@@ -107,11 +107,11 @@ def tokens_of(text: str, file: str, others: Collection[str], names: Collection[s
             if name in others:
                 short = re.sub(r".*/include/(c\+\+/\d+/|\w+-linux-gnu/|chapters/)?", "", name)
                 raise refuse(line, f"#include of {short}, which is not on this chapter's list")
-            # 1 and 2: a file begins or ends. With 3 it is the system's, in which nothing is rewritten for virtual GPUs.
+            # Flags 1 and 2: a file begins or ends. Flag 3: a system header, which is not rewritten for virtual GPUs.
             if "1" in flags or "2" in flags:
                 skipped = "3" in flags
             elsewhere = skipped or name != file
-            line = line if elsewhere else int(number) - 1  # its own newline follows
+            line = line if elsewhere else int(number) - 1  # the marker's own newline follows
         elif kind == "newline":
             line += not elsewhere
         elif kind != "space" and not (elsewhere and token.startswith(("#define ", "#undef "))):
@@ -141,7 +141,7 @@ def _check_directive(line: int, text: str, names: Collection[str]) -> None:
 
 
 def check_tokens(tokens: List[Token], namespace: str) -> None:
-    """What the student's file is after preprocessing. Throws Refused."""
+    """Checks the preprocessed tokens of the student's file. Throws Refused."""
     for index, token in enumerate(tokens):
         if token.kind == "sign":
             if token.text in ("<%", "%>", "<:", ":>"):
@@ -159,7 +159,7 @@ def check_tokens(tokens: List[Token], namespace: str) -> None:
 
 
 def _check_namespaces(tokens: List[Token], namespace: str) -> None:
-    """All stands in the chapter's own namespace."""
+    """All declarations must be in the chapter's own namespace. Throws Refused."""
     depth = index = 0
     while index < len(tokens):
         token = tokens[index]

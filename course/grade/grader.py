@@ -21,15 +21,15 @@ from points import Grade
 from task import ROOT, Task
 
 
-BUILDS = {"plain": "virtual", "check": "check", "race": "race"}  # their folders
+BUILDS = {"plain": "virtual", "check": "check", "race": "race"}  # build folders
 
 
 class Unreadable(Exception):
-    """The file is nothing that can be graded, in one sentence."""
+    """The file cannot be graded: one sentence."""
 
 
 def read_file(path: pathlib.Path) -> bytes:
-    """A submission's bytes: of a file, not of a link, a pipe or a device."""
+    """A submission's bytes. Throws Unreadable unless the path is a regular file (no link, pipe or device)."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -52,21 +52,21 @@ def why_no_race() -> str:
 
 
 def command(kind: str) -> List[str]:
-    """How the program of a build starts in the submission's folder."""
+    """The command that runs a build's program in the submission's folder."""
     return [f"./{kind}"] if kind != "race" else ["setarch", os.uname().machine, "-R", f"./{kind}"]
 
 
 @dataclasses.dataclass
 class Settings:
-    builds: Dict[str, pathlib.Path]  # plain and, if they are there, race and check
+    builds: Dict[str, pathlib.Path]  # plain and, if built, race and check
     secret: bytes
-    level: str = ""  # of the sandbox; the best one if empty
-    seconds: float = 60  # for one submission; the limits of each run grow and shrink with it
-    gate: bool = True  # the tests leave it out to see what stands behind it
+    level: str = ""  # of the sandbox; empty: the best one
+    seconds: float = 60  # for one submission; scales the limits of each run
+    gate: bool = True  # False in tests of the checks behind the gate
 
 
 class Grader:
-    """Of one task; use it in a with."""
+    """Grades submissions of one task; a context manager."""
 
     def __init__(self, task: Task, settings: Settings) -> None:
         self.task, self.settings = task, settings
@@ -77,7 +77,7 @@ class Grader:
 
     def __enter__(self) -> "Grader":
         builds = {kind: path for kind, path in self.settings.builds.items() if kind != "race" or not self.race}
-        with contextlib.ExitStack() as folders:  # deleted, too, if the repository's own header does not build
+        with contextlib.ExitStack() as folders:  # also deletes them if the repository's own header does not build
             self.kit = unit.Kit(self.task, builds, self.settings.seconds / 60)
             folders.callback(self.kit.close)
             self._honest = folders.enter_context(sandbox.make([self.kit.folder], self.settings.level))
@@ -91,19 +91,19 @@ class Grader:
 
     @property
     def isolated(self) -> bool:
-        """Whether strangers' submissions may run here."""
+        """Whether untrusted submissions may run at this level."""
         return self._honest.isolated()
 
     def advice(self) -> str:
-        """What would isolate them."""
+        """What would isolate submissions."""
         return self._honest.advice()
 
     def describe(self) -> str:
-        """The level of isolation."""
+        """The level of isolation, for reports."""
         return self._honest.describe()
 
     def expected(self, case: Case, owner: str) -> Verdict:
-        """What the repository's header moves in a case."""
+        """The verdict on the repository's header in a case: the expected counts."""
         key = f"{case.criterion} {case.name} {owner if case.problem == 'sparse' else ''} {case.calls}"
         if key not in self._expected:
             self._expected[key] = self._runner({"plain": self._honest}, "plain", owner).run_once(case)
@@ -114,7 +114,7 @@ class Grader:
     def grade(self, data: bytes) -> Grade:
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
-            # The builds have places and users of their own: one's end is not the other's, and two run at a time.
+            # Each build has a folder and a user of its own, so that two can run at a time and each is ended alone.
             places = {kind: stack.enter_context(sandbox.make([self.kit.folder], self.settings.level)) for kind in self.kit.tools}
             marks = self._marks(places, data, started)
             return Grade(marks, places["plain"].describe(), time.monotonic() - started, self.task.variation)
@@ -140,7 +140,7 @@ class Grader:
         return points.marks_of(verdicts, lambda case: self.expected(case, owner), self.race, self.task.lesson, bool(self.task.extension))
 
     def _pass_gate(self, places: Dict[str, sandbox.Sandbox], data: bytes) -> None:
-        """What a submission is before it runs. Throws gate.Refused, unit.BuildFailed."""
+        """Checks the submission in all builds before it runs. Throws gate.Refused, unit.BuildFailed."""
         text = gate.read(data)
         for place in places.values():
             unit.place(place, self.task, text.encode())
@@ -149,14 +149,14 @@ class Grader:
                 pass
 
     def _build(self, place: sandbox.Sandbox, kind: str) -> None:
-        """The program of a submission that lies there. Throws unit.BuildFailed."""
+        """Builds the program of the submission in `place`. Throws unit.BuildFailed."""
         name = unit.build_object(place, self.kit, kind, self.settings.gate)
         if self.settings.gate:
             unit.check_object(place, self.kit, name, kind)
         unit.link(place, self.kit, kind)
 
     def _runner(self, places: Dict[str, sandbox.Sandbox], kind: str, owner: str) -> CaseRunner:
-        """Of the submission that lies in a build's place."""
+        """Runs cases of the submission in a build's folder."""
         judge = self.settings.builds["plain"] / "bin" / "teaching_judge"
         return CaseRunner(self.kit, places[kind], command(kind), judge, self.settings.secret, owner, self.settings.seconds / 60)
 
@@ -168,7 +168,7 @@ def why_not_all() -> str:
 
 
 def default_settings(level: str = "", seconds: float = 60) -> Settings:
-    """With the builds that are there."""
+    """Settings with the builds that exist."""
     builds = {kind: ROOT / "build" / folder for kind, folder in BUILDS.items()
               if (ROOT / "build" / folder / "teaching" / "toolchain.json").is_file()}
     if "plain" not in builds or "check" not in builds:

@@ -1,4 +1,4 @@
-"""From verdicts to points, each with its reason."""
+"""Converts verdicts to points, each with its reason."""
 import dataclasses
 import re
 from typing import Callable, Dict, List, Optional, Sequence
@@ -8,18 +8,18 @@ from cases import Case
 from task import Lesson
 
 CRITERIA = {"build": 10, "exact": 20, "uneven": 15, "ranks": 15, "race": 20, "cost": 10, "lesson": 10}
-MOST_TIME = 2  # of an extension's kernels: so many times that of its worked solution
-MOST_ELAPSED = 1.25  # of a call: so many times that of the chapter's header
+MOST_TIME = 2  # limit on an extension's kernel time, as a factor of its worked solution's
+MOST_ELAPSED = 1.25  # limit on a call's time, as a factor of the chapter's header's
 TITLES = {"build": "builds", "exact": "exact result", "uneven": "uneven sizes", "ranks": "all P", "race": "race-free", "cost": "cost",
           "lesson": "lesson"}
 
 
-HOST_ACCESS = re.compile(r"the host (reads|writes) .*which only GPUs can access")  # of the check build
+HOST_ACCESS = re.compile(r"the host (reads|writes) .*which only GPUs can access")  # in the check build
 
 
 @dataclasses.dataclass
 class Mark:
-    """The points of one criterion; none if it was not judged."""
+    """The points of one criterion; None if not judged."""
 
     criterion: str
     points: Optional[float]
@@ -30,37 +30,38 @@ class Mark:
 
 @dataclasses.dataclass
 class Grade:
-    """All of a submission."""
+    """All marks of a submission."""
 
     marks: List[Mark]
     isolation: str
     seconds: float = 0
-    variation: str = ""  # that it was graded as
+    variation: str = ""  # the variation by which it was graded
 
     @property
     def points(self) -> float:
-        """The sum of those that were judged."""
+        """The sum over judged criteria."""
         return sum(mark.points or 0 for mark in self.marks)
 
     @property
     def judged(self) -> int:
-        """The most that could be had."""
+        """The most points that judged criteria can give."""
         return sum(mark.most for mark in self.marks if mark.points is not None)
 
 
 def refused(reason: str, details: str = "") -> List[Mark]:
-    """The marks of a submission that was never run."""
+    """The marks of a submission that did not run."""
     return [Mark(name, 0, most, reason if name == "build" else "not run", details if name == "build" else "")
             for name, most in CRITERIA.items()]
 
 
 def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str, lesson: Lesson,
              memory: bool = False) -> List[Mark]:
-    """Of a submission that builds. `race` says why races cannot be judged here, if they cannot; `memory`: it is part of the cost."""
+    """The marks of a submission that builds. `race`: why races cannot be judged here, empty if they can; `memory`: memory is
+    part of the cost."""
     marks = [Mark("build", CRITERIA["build"], CRITERIA["build"], "it compiles, and its unit keeps to itself")]
     by: Dict[str, List[Verdict]] = {name: [each for each in verdicts if each.case.criterion == name] for name in (*CRITERIA, "access")}
     host = next((each for each in by["access"] if HOST_ACCESS.search(each.race)), None)
-    if host is not None:  # no GPU would run it
+    if host is not None:  # a real GPU would reject it
         return [*marks, Mark("exact", 0, CRITERIA["exact"], f"{host.case.name}: {host.race.splitlines()[0]}"),
                 *(Mark(name, 0, CRITERIA[name], "nothing: the host accesses memory of a GPU") for name in list(CRITERIA)[2:])]
     for name in ("exact", "uneven", "ranks"):
@@ -114,7 +115,7 @@ def _cost(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], memo
 
 
 def _lesson(checked: Sequence[Verdict], timed: Verdict, expected: Callable[[Case], Verdict], lesson: Lesson) -> Mark:
-    """Whether it computes in the way that the chapter teaches, and accesses no memory that is not its own on the way."""
+    """Whether the submission computes as the chapter teaches, without illegal accesses."""
     most = CRITERIA["lesson"]
     wrong = next((each for each in [*checked, timed] if each.race or not each.right), None)
     if wrong is not None:
@@ -131,7 +132,7 @@ def _lesson(checked: Sequence[Verdict], timed: Verdict, expected: Callable[[Case
 
 
 def _difference(verdict: Verdict, card: Verdict) -> str:
-    """The first link that differs; or waits of the hosts that the chapter does without."""
+    """The first link that differs, else host waits that the chapter does not need."""
     found, wanted, case = verdict.links or {}, card.links or {}, verdict.case
     for link in sorted({*found, *wanted}, key=lambda name: ("host" in name, name)):
         (bytes_found, messages), (bytes_wanted, messages_wanted) = found.get(link, [0, 0]), wanted.get(link, [0, 0])
@@ -144,7 +145,7 @@ def _difference(verdict: Verdict, card: Verdict) -> str:
 
 
 def _more_memory(verdict: Verdict, card: Verdict) -> str:
-    """The first rank that allocates more."""
+    """The first rank that allocates more than the chapter's header."""
     for rank, (found, wanted) in enumerate(zip(verdict.memory or [], card.memory or [])):
         if found > wanted:
             return f"{verdict.case.name}: rank {rank} allocates {found} bytes; {wanted} are enough"
@@ -152,7 +153,7 @@ def _more_memory(verdict: Verdict, card: Verdict) -> str:
 
 
 def _more_time(verdict: Verdict, card: Verdict) -> str:
-    """That the kernels of all ranks together take too long in the model."""
+    """A sentence if the kernels of all ranks together exceed the time limit of the model."""
     found, wanted = sum(verdict.kernel_ns or []), sum(card.kernel_ns or [])
     if found <= MOST_TIME * wanted:
         return ""
@@ -160,7 +161,7 @@ def _more_time(verdict: Verdict, card: Verdict) -> str:
 
 
 def judge_all(runner: CaseRunner, cases: Sequence[Case], over: Callable[[], bool]) -> List[Verdict]:
-    """All cases; what a limit has ended twice, or what comes when the time is over, is not run again."""
+    """Judges all cases; after two runs that a limit ended, or once `over()`, the remaining cases are not run."""
     verdicts: List[Verdict] = []
     ended = 0
     for case in cases:

@@ -1,16 +1,16 @@
-"""Processes: those of ours, and who descends from whom."""
+"""Processes: the grader's own, and process trees."""
 import contextlib
 import os
 import subprocess
 import threading
 from typing import Any, Dict, List, Sequence, Set, Tuple
 
-_started: Set[int] = set()  # the commands of ours that run now
+_started: Set[int] = set()  # the grader's own commands that run now
 _starting = threading.Lock()
 
 
 def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
-    """A process that nobody takes for one that has lost its parent."""
+    """Starts a process that orphans() does not count."""
     with _starting:
         child = subprocess.Popen(command, **options)  # pylint: disable=consider-using-with
         _started.add(child.pid)
@@ -18,7 +18,7 @@ def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
 
 
 def trusted(command: Sequence[str], data: bytes = b"", statuses: Sequence[int] = (0,)) -> bytes:
-    """What a program of ours prints, which runs outside of any sandbox. Throws RuntimeError if it ends in another way."""
+    """The output of a command of the grader's own, run outside of any sandbox. Throws RuntimeError for another exit status."""
     with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
             printed, _ = child.communicate(data)
@@ -30,7 +30,7 @@ def trusted(command: Sequence[str], data: bytes = b"", statuses: Sequence[int] =
 
 
 def quiet(command: Sequence[str]) -> bool:
-    """Whether a command ends well, whatever it prints."""
+    """True if a command succeeds; its output is discarded."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               timeout=20, check=False)
@@ -40,7 +40,7 @@ def quiet(command: Sequence[str]) -> bool:
 
 
 def tree(root: int) -> Set[int]:
-    """A process and all that descend from it."""
+    """A process and all its descendants."""
     children: Dict[int, List[int]] = {}
     for pid, (parent, _uid) in processes().items():
         children.setdefault(parent, []).append(pid)
@@ -53,7 +53,7 @@ def tree(root: int) -> Set[int]:
 
 
 def processes() -> Dict[int, Tuple[int, int]]:
-    """Parent and user of each process that lives."""
+    """Parent and user id of each live process."""
     found = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -67,7 +67,7 @@ def processes() -> Dict[int, Tuple[int, int]]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of a process that lie in memory."""
+    """Resident bytes of a process."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -76,7 +76,7 @@ def resident(pid: int) -> int:
 
 
 def orphans() -> Set[int]:
-    """Processes that have come to us because they have lost their parent (we are a subreaper)."""
+    """Processes that this process, a subreaper, inherited when their parent ended."""
     with _starting:
         return {pid for pid, (parent, _uid) in processes().items() if parent == os.getpid()} - _started
 

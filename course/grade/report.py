@@ -1,4 +1,4 @@
-"""What is printed and written of grades."""
+"""Prints and writes grades."""
 import csv
 import dataclasses
 import io
@@ -9,12 +9,12 @@ from typing import Any, Dict, List, Tuple
 from case_run import REPORTED
 from points import CRITERIA, TITLES, Grade, Mark
 
-OF_THE_SUBMISSION = ("race", "cost", "lesson")  # what its own process says: races, and what is counted
+OF_THE_SUBMISSION = ("race", "cost", "lesson")  # criteria that rest on reports of the submission's own process
 COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "variation", "isolation", "counts and races", "seconds"]
 
 
 def text(name: str, grade: Grade) -> str:
-    """For a student to read."""
+    """The report for the student."""
     lines = [f"{name}: {grade.points:g} of {grade.judged} points", ""]
     for mark in grade.marks:
         points = "  -" if mark.points is None else f"{mark.points:3g}"
@@ -26,7 +26,7 @@ def text(name: str, grade: Grade) -> str:
 
 
 def _title(mark: Mark) -> str:
-    """What the points are for, and whose word they rest on where it is not the judge's."""
+    """The criterion's title; it says if the points rest on the submission's own report."""
     return TITLES[mark.criterion] + (f" ({REPORTED})" if mark.criterion in OF_THE_SUBMISSION else "")
 
 
@@ -36,7 +36,8 @@ def values(grade: Grade) -> Dict[str, Any]:
 
 
 def gradescope(grade: Grade) -> Dict[str, Any]:
-    """results.json of Gradescope's autograder. What was not judged is left out: its points are none that could be had."""
+    """results.json of Gradescope's autograder. Criteria that were not judged are left out, so that the maximum does not count
+    them."""
     tests = [{"name": TITLES[mark.criterion], "score": mark.points, "max_score": mark.most,
               "output": mark.reason + (f"\n{mark.details}" if mark.details else ""), "visibility": "visible"}
              for mark in grade.marks if mark.points is not None]
@@ -45,19 +46,19 @@ def gradescope(grade: Grade) -> Dict[str, Any]:
 
 
 def from_values(value: Dict[str, Any]) -> Grade:
-    """A grade that was kept."""
+    """A grade from its JSON values."""
     return Grade([Mark(**mark) for mark in value["marks"]], value["isolation"], value["seconds"], value["variation"])
 
 
 def table(rows: List[Tuple[str, Grade]]) -> str:
-    """A CSV of all submissions. No cell begins as a formula of a spreadsheet does."""
+    """A CSV of all submissions. No cell begins like a spreadsheet's formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for name, grade in rows:
         lost = next((mark for mark in grade.marks if mark.points is not None and mark.points < mark.most), None)
         lines = f"{lost.reason}\n{lost.details}".splitlines() if lost else [""]
-        reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]  # the compiler's first error stands in the second
+        reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]  # the compiler's first error is in the second line
         cells = [name, *["not judged" if mark.points is None else f"{mark.points:g}" for mark in grade.marks], f"{grade.points:g}",
                  str(grade.judged), reason, grade.variation, grade.isolation.split(" (")[0], REPORTED, f"{grade.seconds:.1f}"]
         writer.writerow([f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells])
@@ -65,7 +66,7 @@ def table(rows: List[Tuple[str, Grade]]) -> str:
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
-    """In one piece, or not at all."""
+    """Writes the file atomically."""
     partial = path.with_name(path.name + ".part")
     partial.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     partial.replace(path)

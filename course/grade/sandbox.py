@@ -1,11 +1,11 @@
-"""Runs what a submission is made of where it can harm nobody: as a user of its own, or in namespaces, within limits.
+"""Runs untrusted commands of a submission: as a user of its own, or in namespaces, within limits.
 
-Levels, the best one that works here (each report prints it):
-  root         an unused user id for each submission (setpriv), whose processes can all be found and ended; with bubblewrap,
-               which root can always use, it sees no file but the compiler's and its own
+Levels, the best available one first (each report prints it):
+  root         an unused user id for each submission (setpriv), so that all its processes can be found and ended; with
+               bubblewrap, which root can always use, it sees no files but the compiler's and its own
   bubblewrap   namespaces of an ordinary user: the same view of the files, no network, processes that end with the first one
-  none         limits only: it is *not isolated*
-Nothing here believes what the processes say; only what they write within the limits comes back.
+  none         limits only: *not isolated*
+Nothing here trusts the processes' output; only what they write within the limits is returned.
 """
 import contextlib
 import ctypes
@@ -37,41 +37,41 @@ _REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a command may use."""
+    """Limits of one command."""
 
     seconds: float = 10
-    memory: int = 1024 * MEGABYTE  # resident, of all its processes
+    memory: int = 1024 * MEGABYTE  # resident, all processes together
     output: int = OUTPUT
-    file: int = 256 * MEGABYTE  # the largest one that it may write
+    file: int = 256 * MEGABYTE  # the largest file that it may write
     frame: int = FRAME
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of a command."""
+    """The result of a command."""
 
-    status: int  # as a shell counts; meaningless if `ended` says something
-    ended: str  # why it was ended: "" or a sentence
+    status: int  # exit status as in a shell; meaningless if `ended` is not empty
+    ended: str  # the limit that ended it, as a sentence; "" if none
     output: str  # standard output and error
-    frame: bytes  # what it wrote to its own descriptor
+    frame: bytes  # bytes written to the descriptor of the answer
     seconds: float
-    memory: int  # the most that was seen
+    memory: int  # highest observed use
 
 
 class Unavailable(Exception):
-    """This level does not work here."""
+    """This level does not work on this machine."""
 
 
 class Sandbox:
-    """A place for one submission: a folder that it may write (`work`), and a way to run commands there. Use it in a with."""
+    """A sandbox of one submission: a folder that it may write (`work`), and a way to run commands there. A context manager."""
 
     level = "none"
 
     def __init__(self, readable: Sequence[pathlib.Path]) -> None:
         self.readable = [pathlib.Path(path) for path in readable]
         self.uid = os.getuid()
-        self._one_at_a_time = threading.Lock()  # what ends a command ends all of the submission
-        # Not below TMPDIR: another user has to get there.
+        self._one_at_a_time = threading.Lock()  # ending one command ends all processes of the submission
+        # Not below TMPDIR, which another user may not be able to enter.
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="overlap-grade-", dir="/var/tmp"))
         self.work = self.home / "work"
         self.work.mkdir()
@@ -90,19 +90,19 @@ class Sandbox:
         return "not isolated (neither root nor bubblewrap)"
 
     def isolated(self) -> bool:
-        """Whether a stranger's code may run here."""
+        """Whether untrusted code may run at this level."""
         return False
 
     def advice(self) -> str:
-        """What would isolate it."""
+        """What would isolate submissions."""
         return "install bubblewrap, or run as root"
 
     def command(self, command: Sequence[str]) -> List[str]:
-        """How a command is started at this level."""
+        """The command line that starts `command` at this level."""
         return list(command)
 
     def mine(self, child: int) -> Set[int]:
-        """The processes of a command that was started as `child`, and those that have lost their parent: they come to us."""
+        """The processes of the command that was started as `child`, and its orphans, which this process inherits."""
         return set().union(tree(child), *map(tree, orphans()))
 
     def end_all(self, child: Optional[int] = None) -> None:
@@ -116,10 +116,10 @@ class Sandbox:
                 return
             time.sleep(0.01)
 
-    # --- what all levels have in common -----------------------------------------------------------------------------
+    # --- common to all levels ---------------------------------------------------------------------------------------
 
     def run(self, command: Sequence[str], limits: Limits, data: bytes = b"", frame: bool = False) -> Outcome:
-        """Runs a command in `work`. With `frame`, the number of a descriptor of its own is its last argument."""
+        """Runs a command in `work`. With `frame`, its last argument is the number of a descriptor for the answer."""
         with contextlib.ExitStack() as open_files:
             open_files.enter_context(self._one_at_a_time)
             read_end = write_end = -1
@@ -158,7 +158,7 @@ class Sandbox:
 
 
 class _Watch:
-    """Feeds a command, reads what it writes, and ends it when it goes beyond a limit."""
+    """Writes a command's input, reads its output, and ends it if it exceeds a limit."""
 
     def __init__(self, sandbox: Sandbox, child: "subprocess.Popen[bytes]", limits: Limits, data: bytes, frame_end: int) -> None:
         self.sandbox, self.child, self.limits, self.data = sandbox, child, limits, memoryview(data)
@@ -174,7 +174,7 @@ class _Watch:
             self.selector.register(frame_end, selectors.EVENT_READ, self.frame)
 
     def loop(self) -> None:
-        """Until all is written and read and the command has ended, or a limit is met."""
+        """Runs until the command has ended and all its output is read, or until a limit is reached."""
         next_look = 0.0
         with self.selector:
             while self.selector.get_map() or self.child.poll() is None:
@@ -187,9 +187,9 @@ class _Watch:
                     self.ended = f"it did not end within {self.limits.seconds:g} s"
                 if now > next_look and not self.ended:
                     self._look()
-                    took = time.monotonic() - now  # with many processes it takes long: then at most a tenth of the time
+                    took = time.monotonic() - now  # with many processes the scan is slow: spend at most a tenth of the time
                     next_look = now + min(max(0.05, 10 * took), 0.5)
-                # A daemon that keeps our pipes open does not keep us: the command itself has ended.
+                # Do not wait for a daemon that keeps the pipes open: the command itself has ended.
                 if self.ended or (self.child.poll() is not None and not self._anything_to_read()):
                     return
 
@@ -232,12 +232,12 @@ class _Watch:
 
 
 def _bubblewrap(readable: Sequence[pathlib.Path], work: pathlib.Path) -> List[str]:
-    """No file but the system's, those that may be read, and `work`; no network; processes of its own."""
+    """Sees only system files, `readable` and `work`; no network; a process namespace of its own."""
     command = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--proc",
                "/proc", "--dev", "/dev"]
-    for folder in ("/dev/shm", "/tmp"):  # what lies there is memory, which the watchdog does not see
+    for folder in ("/dev/shm", "/tmp"):  # files there use memory that the watchdog does not see
         command += ["--size", str(MEGABYTE), "--tmpfs", folder]
-    # bubblewrap makes folders above for root alone.
+    # bubblewrap creates missing parent folders readable by root only.
     for folder in sorted({parent for path in (*SYSTEM, *map(str, readable), str(work)) for parent in pathlib.Path(path).parents}):
         if folder != pathlib.Path("/"):
             command += ["--dir", str(folder), "--chmod", "0755", str(folder)]
@@ -304,7 +304,7 @@ class RootSandbox(Sandbox):
         return {pid for pid, (_parent, uid) in processes().items() if uid == self.uid} | tree(child)
 
     def end_all(self, child: Optional[int] = None) -> None:
-        # To end "all" is one system call, which nobody can outrun by forking; it reaches those of this user only.
+        # kill(-1) is one system call, so forking cannot outrun it; it reaches only this user's processes.
         for _ in range(100):
             if not any(uid == self.uid for _parent, uid in processes().values()):
                 break
@@ -313,7 +313,7 @@ class RootSandbox(Sandbox):
 
 
 def _unused_uid() -> int:
-    """Of nobody: no entry, no process; where ids are mapped, one that is."""
+    """A user id without account and process; where ids are mapped, a mapped one."""
     with open("/proc/self/uid_map", encoding="ascii") as file:
         most = sum(int(line.split()[2]) for line in file)
     low, high = (1_000_000, 2_000_000) if most > 2_000_000 else (20_000, min(most, 60_000))
@@ -331,7 +331,7 @@ def _wraps() -> bool:
 
 @functools.lru_cache(maxsize=None)
 def best_level() -> str:
-    """root, bubblewrap or none."""
+    """The best available level: root, bubblewrap or none."""
     if os.getuid() == 0 and quiet(["setpriv", "--reuid=60999", "--regid=60999", "--clear-groups", "--no-new-privs", "true"]):
         return "root"
     return "bubblewrap" if _wraps() else "none"
@@ -339,8 +339,8 @@ def best_level() -> str:
 
 @contextlib.contextmanager
 def make(readable: Sequence[pathlib.Path], level: str = "") -> Iterator[Sandbox]:
-    """A sandbox of that level, else of the best one."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # who loses its parent is ours, and is found
+    """A sandbox of that level; "" is the best one."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans become children of this process
     kinds = {"root": RootSandbox, "bubblewrap": BubblewrapSandbox, "none": Sandbox}
     level = level or best_level()
     if level not in kinds or (level == "root" and os.getuid() != 0) or (level == "bubblewrap" and not _wraps()):

@@ -1,4 +1,4 @@
-"""Which submissions of a class are alike: pairs, by Debian's similarity-tester (sim_c++), which compares tokens."""
+"""Pairs of similar submissions in a class, by Debian's similarity-tester (sim_c++), which compares tokens."""
 import os
 import re
 import shutil
@@ -17,7 +17,7 @@ def available() -> bool:
 
 
 def pairs(submissions: Sequence[Tuple[str, bytes]], given: bytes) -> List[Tuple[int, str, str]]:
-    """Per cent and names of those that are alike, most alike first. Those that are `given` to all say nothing."""
+    """Per cent and names of similar pairs, most similar first. Code that was `given` to all does not count."""
     rest = [(name, data) for name, data in submissions if data and data != given]
     if len(rest) < 2:
         return []

@@ -1,4 +1,4 @@
-"""Finds the submissions of a class in a folder, as they come: one file or one folder or one archive for each student.
+"""Finds the submissions of a class in a folder: a file, a folder or an archive for each student.
 
   Student Name_12345_assignsubmission_file_/ring_all_gather.cuh     Moodle
   ID/ring_all_gather.cuh    ID.cuh    ID.zip
@@ -22,16 +22,16 @@ MOST_ARCHIVE = 16 * 1024 * 1024
 
 @dataclasses.dataclass
 class Submission:
-    """One of them; where it cannot be graded, `problem` says why."""
+    """One submission; if it cannot be graded, `problem` says why."""
 
     name: str
     data: bytes = b""
     problem: str = ""
-    student: str = ""  # the ID that its variation depends on
+    student: str = ""  # the ID that determines its variation
 
 
 def find(folder: pathlib.Path, task: Task) -> List[Submission]:
-    """All of a folder, by name. Of two with one name neither is taken."""
+    """All submissions in a folder, by name. If two have one name, both are rejected."""
     found: Dict[str, Submission] = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
@@ -48,20 +48,20 @@ def find(folder: pathlib.Path, task: Task) -> List[Submission]:
 
 
 def name_of(entry: str) -> str:
-    """Moodle's number and name of a student, else the file's name without its ending. Control characters are taken out."""
+    """A student's number and name in Moodle, else the file's name without its extension; without control characters."""
     match = MOODLE.fullmatch(entry)
     name = f"{match.group('name')} {match.group('id')}" if match else re.sub(r"(\.handin)?\.(cuh|zip)$", "", entry)
     return re.sub(r"[\x00-\x1f\x7f]", "?", name)
 
 
 def file_name(name: str) -> str:
-    """Of a report on the submission with this name; two names that differ have two."""
+    """The file name of a submission's report; different names give different file names."""
     plain = re.sub(r"[^\w.@+ -]", "_", name).lstrip(".")[:100]
     return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def read_ids(path: pathlib.Path) -> Dict[str, str]:
-    """Which student's ID a submission is of: lines ID, or SUBMISSION,ID, where SUBMISSION is a name or Moodle's number. Throws
+    """The student's ID for each submission, from lines ID or SUBMISSION,ID; SUBMISSION is a name or Moodle's number. Throws
     Unreadable."""
     found: Dict[str, str] = {}
     try:
@@ -76,8 +76,7 @@ def read_ids(path: pathlib.Path) -> Dict[str, str]:
 
 
 def with_ids(found: Sequence[Submission], ids: Dict[str, str]) -> List[Submission]:
-    """Each with its student's ID: of the list's names that a submission's begins or ends with, or that is its whole name, there has
-    to be one."""
+    """Sets each submission's student ID. Exactly one ID must be listed for its name, or for the name's beginning or end."""
     made = []
     for each in found:
         parts = {each.name, *each.name.rpartition(" ")[::2], each.name.partition("-")[2]}
@@ -124,7 +123,7 @@ def _of_folder(folder: pathlib.Path, task: Task) -> bytes:
 
 
 def _of_archive(path: pathlib.Path, task: Task) -> bytes:
-    """Nothing is unpacked: one member is read, whatever its path says."""
+    """Reads one member in memory and extracts no files, so that its path does not matter."""
     if path.stat().st_size > MOST_ARCHIVE:
         raise Unreadable(f"the archive is larger than {MOST_ARCHIVE // (1024 * 1024)} MiB")
     try:
@@ -139,7 +138,7 @@ def _of_archive(path: pathlib.Path, task: Task) -> bytes:
             chosen = archive.getinfo(_chosen([info.filename for info in members], task))
             if stat.S_ISLNK(chosen.external_attr >> 16):
                 raise Unreadable("a symbolic link is not graded")
-            if chosen.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others may ask for much memory
+            if chosen.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # other methods may need much memory
                 raise Unreadable("the archive is packed in an unusual way")
             with archive.open(chosen) as file:
                 data = file.read(gate.MOST_BYTES + 1)

@@ -1,8 +1,8 @@
-"""What is graded of a chapter: chapters/NN_name/assignment/grade.json, {HEADER: {...}}, the first one if nothing else is said.
+"""The graded headers of a chapter: chapters/NN_name/assignment/grade.json, {HEADER: {...}}; the first one is the default.
 
-  algorithm   the class that the judge makes of each rank; T stands for the type of the values
-  problem     gather, scatter or sparse: its inputs and results (course/runner/problems.cpp)
-  unit        the header that defines the class, if that is another one of the chapter, which includes HEADER
+  algorithm   the class that the judge constructs on each rank; T is the type of the values
+  problem     gather, scatter or sparse: determines inputs and results (course/runner/problems.cpp)
+  unit        the header that defines the class, if it is another header of the chapter that includes HEADER
 """
 import dataclasses
 import json
@@ -17,32 +17,32 @@ sys.path.append(str(ROOT))
 from course import tasks as teaching_tasks, variation, work  # noqa: E402
 from tools.chapters import all_chapters  # noqa: E402
 
-# What any submission may include, besides helpers and earlier chapters.
+# The standard headers that any submission may include, besides helpers and earlier chapters.
 STANDARD = """algorithm array bit cmath compare concepts cstddef cstdint cstring functional limits map memory numeric optional
 set span stdexcept string string_view tuple type_traits utility vector cuda_runtime.h cuda.h cuda_fp16.h cuda_bf16.h nccl.h
 cublas_v2.h cuda/atomic cuda/std/atomic cstdio""".split()
-# Headers of common/ that are not for lessons.
+# Headers of common/ that submissions may not include.
 NO_HELPERS = ("backend.hpp", "kept_handles.hpp", "verify.hpp", "freivalds.hpp", "data.hpp", "sparse_data.hpp")
 PROBLEMS = ("gather", "scatter", "sparse")
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
 
 class TaskError(Exception):
-    """There is nothing to grade, in one sentence."""
+    """The chapter has no such graded task: one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
-    """What a right result may be computed without, and what has points for itself (chapter.json)."""
+    """What the chapter's lesson requires beyond a right result; graded as a criterion of its own (chapter.json)."""
 
     about: str
     sizes: Sequence[int]
-    kernels: bool = False  # it is a kernel of one's own
+    kernels: bool = False  # the kernels must be the student's own
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One header of a chapter that a submission takes the place of."""
+    """One header of a chapter that a submission replaces."""
 
     chapter: str  # 03_ring_all_gather
     header: str  # ring_all_gather.cuh
@@ -50,13 +50,13 @@ class Task:
     problem: str
     unit: str
     lesson: Lesson
-    extension: str = ""  # the task of the kind extend that is graded in the place of the chapter's own header
-    variation: str = ""  # a student's, if it is one's
-    right: pathlib.Path = pathlib.Path()  # what is right if not the chapter's header: the extension's, or a student's variation
+    extension: str = ""  # the extend task that is graded instead of the chapter's own header
+    variation: str = ""  # the student's variation, if any
+    right: pathlib.Path = pathlib.Path()  # the extension's or the variation's solution, if it is the reference
 
     @property
     def path(self) -> str:
-        """As other headers include it."""
+        """The path by which other headers include it."""
         return f"{self.chapter}/{self.header}"
 
     @property
@@ -65,16 +65,16 @@ class Task:
 
     @property
     def solution(self) -> pathlib.Path:
-        """The repository's header that a submission is compared with."""
+        """The header that a submission is compared with."""
         return self.right if self.right != pathlib.Path() else self.own
 
     @property
     def namespace(self) -> str:
-        """In which all of a submission stands: overlap::ring_all_gather::"""
+        """The namespace that holds all of a submission: overlap::ring_all_gather::"""
         return self.algorithm[:self.algorithm.partition("<")[0].rindex("::") + 2]
 
     def visible(self) -> Dict[str, pathlib.Path]:
-        """The chapters' headers that its unit includes, but the one that is handed in: by the path that includes them."""
+        """The chapter headers that its unit includes, except the submitted one; by include path."""
         found = _reached([f"{self.chapter}/{self.unit}", self.path])
         del found[self.path]
         return found
@@ -90,7 +90,7 @@ class Task:
         return [*sorted({*STANDARD, *helpers, *elsewhere}), *sorted(earlier)]
 
     def source(self) -> str:
-        """The unit: the repository's headers, the student's between two marks that it cannot guess, and the factory."""
+        """The unit: the repository's headers, the student's between two marks that a student cannot guess, and the factory."""
         kind = "sparse" if self.problem == "sparse" else "dense"
         mark = f"submission_{secrets.token_hex(16)}"
         types = ", ".join(re.sub(r"\bT\b", name, self.algorithm) for name in ("__half", "float"))
@@ -108,7 +108,7 @@ def _included(text: str) -> List[str]:
 
 
 def _reached(rest: List[str]) -> Dict[str, pathlib.Path]:
-    """These chapters' headers, and all that they include."""
+    """These chapters' headers, and all headers that they include."""
     found: Dict[str, pathlib.Path] = {}
     while rest:
         path = rest.pop()
@@ -120,7 +120,7 @@ def _reached(rest: List[str]) -> Dict[str, pathlib.Path]:
 
 
 def tasks_of(chapter: str) -> List[Task]:
-    """All of a chapter, the usual one first. Throws TaskError."""
+    """All graded tasks of a chapter, the default first. Throws TaskError."""
     path = ROOT / "chapters" / chapter / "assignment" / "grade.json"
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -148,7 +148,7 @@ def tasks_of(chapter: str) -> List[Task]:
 
 
 def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
-    """A task of the kind extend: its worked solution, written to `folder`, says which cost is asked for. Throws TaskError."""
+    """An extend task; its worked solution, written to `folder`, gives the expected cost. Throws TaskError."""
     chapter = ROOT / "chapters" / tasks[0].chapter
     found = {each.name: each for each in teaching_tasks.read_tasks(chapter).values() if each.kind == "extend"}
     if name not in found:
@@ -165,7 +165,8 @@ def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
 
 
 def varied(task: Task, student: str, key_file: str, folder: pathlib.Path) -> Task:
-    """The task in a student's variation: its solution, written to `folder`, says which links carry what. Throws TaskError."""
+    """The task in a student's variation; its solution, written to `folder`, gives the expected bytes of each link. Throws
+    TaskError."""
     try:
         way = variation.of_student(task.chapter, student, variation.key_of(key_file))
     except work.WorkError as error:
@@ -178,5 +179,5 @@ def varied(task: Task, student: str, key_file: str, folder: pathlib.Path) -> Tas
 
 
 def chosen(tasks: List[Task], file_name: str) -> Task:
-    """The task of a file that is handed in: the one whose header has its name, else the usual one."""
+    """The task whose header has the submitted file's name, else the default."""
     return next((task for task in tasks if task.header == file_name), tasks[0])

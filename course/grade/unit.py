@@ -1,7 +1,7 @@
-"""Makes a program of a submission: its header becomes a unit of its own, of which one symbol stays visible.
+"""Builds a program from a submission: its header becomes a translation unit of its own with one visible symbol.
 
-The kit is a folder of all that this needs and that a submission may read: headers, the compiler's launcher, the runner. The
-chapter's header that is handed in is not in it, nor any program or test.
+The kit is a folder of all files that this needs and that a submission may read: headers, the compiler's launcher, the runner.
+It holds neither the chapter's header that is submitted nor any program or test.
 """
 import dataclasses
 import json
@@ -18,14 +18,14 @@ from sandbox import Limits, Outcome, Sandbox
 from task import ROOT, Task
 
 FACTORY = "overlap_submission"
-PREPROCESSING = Limits(seconds=10, memory=512 * 1024 * 1024, file=32 * 1024 * 1024)  # and the gate
+PREPROCESSING = Limits(seconds=10, memory=512 * 1024 * 1024, file=32 * 1024 * 1024)  # and of the gate
 COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
 LISTING = Limits(seconds=40, output=1 << 20)  # an object's symbols and sections
-MOST_SYMBOL = 1000  # letters
-# With definitions of macros, for the gate. Without the name of the folder, which differs from sandbox to sandbox.
+MOST_SYMBOL = 1000  # characters
+# -dD: the gate needs the macros' definitions. The folder's name is left out, because it differs between sandboxes.
 PREPROCESS = ["-x", "c++", "-E", "-dD", "-MD", "-fno-working-directory"]
-# What any chapter may call: the language's own, strings and containers, prints, copies, events and streams; and what launches and runs
-# kernels of its own.
+# Symbols that any chapter may use: the language's runtime, strings and containers, output, copies, events and streams, and the
+# launch of its own kernels.
 ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v0|__sanitizer_cov_trace_pc|__stack_chk_fail|
     __cxa_(allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|get_exception_ptr|guard_\w+|pure_virtual|bad_\w+|throw_bad_\w+)|
     __tsan_(read|write|func|unaligned|vptr|init|atomic|volatile|mem)\w*|__ubsan_handle_(divrem_overflow|out_of_bounds|type_mismatch_v1)|
@@ -47,7 +47,7 @@ ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v
 
 
 class BuildFailed(RuntimeError):
-    """The unit did not become a program: one sentence, perhaps with the compiler's lines below it."""
+    """The unit failed to build: one sentence, perhaps with the compiler's lines below it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Toolchain:
 
     @property
     def instrumented(self) -> bool:
-        """Whether g++ calls the race detector, or what checks accesses, before each access."""
+        """Whether the build instruments each access (race and check)."""
         return any(flag.startswith("-fsanitize=thread") for flag in self.flags)
 
     @staticmethod
@@ -71,7 +71,7 @@ class Toolchain:
 
 
 class Kit:
-    """The readable folder of one task, and what an honest unit of it is like."""
+    """The readable folder of one task, and the properties of an honest unit."""
 
     def __init__(self, task: Task, builds: Dict[str, pathlib.Path], patience: float = 1) -> None:
         self.task = task
@@ -100,20 +100,20 @@ class Kit:
 
     @property
     def machine(self) -> str:
-        """The file of the modelled machine."""
+        """The file of the machine model."""
         return str(self.folder / "machines" / "small.json")
 
     def includes(self, sandbox: Sandbox) -> List[str]:
-        """Where the compiler looks: first in the submission's folder. Race reports leave out lines of relative paths: those of
-        helpers, so that a student reads of the chapter's."""
+        """Include folders: first the submission's. Helpers' paths are relative, which race reports omit, so that a student sees
+        lines of the chapter."""
         include = self.folder / "include"
         helpers = [f"-ffile-prefix-map={include}/{name}=." for name in ("common", "runner", "for_virtual_gpus", "virtual_gpu")]
         return [*helpers, f"-I{sandbox.work}", f"-I{include}/chapters", f"-I{include}/runner", f"-I{include}/for_virtual_gpus", f"-I{include}/common",
                 "-isystem", f"{include}/virtual_gpu"]
 
     def learn(self, sandbox: Sandbox) -> None:
-        """For the gate: each build's unit without a submission. From the repository's own header: which symbols its unit needs;
-        its objects are left in `work`. An extension may call what the chapter's header calls, too."""
+        """Records for the gate each build's unit without a submission, and the symbols that the repository's own header needs;
+        leaves its objects in `work`. An extension may also use the symbols of the chapter's header."""
         place(sandbox, self.task, b"#pragma once\n")
         for kind in self.tools:
             preprocess(sandbox, self, kind)
@@ -126,7 +126,7 @@ class Kit:
                 self.symbols |= undefined(sandbox, build_object(sandbox, self, kind, gated=header == self.task.solution))
 
     def preprocess_command(self, kind: str, sandbox: Sandbox) -> List[str]:
-        """unit.cu to KIND.cu, and to KIND.d, the list of the files that are read, in `work`."""
+        """Preprocesses unit.cu to KIND.cu in `work`; writes the list of the files that were read to KIND.d."""
         tools = self.tools[kind]
         return [tools.compiler, *tools.flags, *self.includes(sandbox), *PREPROCESS, str(self.folder / "unit.cu"),
                 "-MF", f"{kind}.d", "-o", f"{kind}.cu"]
@@ -136,18 +136,18 @@ class Kit:
                 f"{sandbox.work}/{self.task.path}", self.task.namespace.rstrip(":")]
 
     def compile_command(self, kind: str, sandbox: Sandbox) -> List[str]:
-        """KIND.cu, which the gate has seen, to KIND.o, in `work`."""
+        """Compiles KIND.cu, which passed the gate, to KIND.o in `work`."""
         tools = self.tools[kind]
         return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), tools.compiler, *tools.flags,
                 *self.includes(sandbox), "-fpreprocessed", "-c", f"{kind}.cu", "-o", f"{kind}.o"]
 
     def link_command(self, program: str) -> List[str]:
-        """PROGRAM in `work`, plain, race or check: the unit with the runner of that build."""
+        """Links the unit with the runner of that build to PROGRAM (plain, race or check) in `work`."""
         tools = self.tools[program]
         return [tools.compiler, *tools.link_flags, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
 
     def _copied(self, kind: str, tools: Toolchain) -> Toolchain:
-        """With copies of its files in the kit."""
+        """The toolchain with its files copied to the kit."""
         def copies(paths: List[str]) -> List[str]:
             made = []
             for path in paths:
@@ -170,7 +170,7 @@ class Kit:
 
 
 def place(sandbox: Sandbox, task: Task, data: bytes) -> None:
-    """Puts a header where the unit includes it."""
+    """Writes a submission to the path that the unit includes."""
     folder = sandbox.work / task.chapter
     folder.mkdir(exist_ok=True)
     os.chmod(folder, 0o755)
@@ -187,14 +187,14 @@ def _must(outcome: Outcome, what: str) -> Outcome:
 
 
 def _shortened(output: str, lines: int = 12) -> str:
-    """The compiler's first errors, without the folders of this machine."""
+    """The compiler's first errors, without this machine's folders."""
     text = re.sub(r"(?:/var/tmp/overlap-\w+-\w+/(?:work|include/\w+)/|\./)", "", output)
     errors = [line for line in text.splitlines() if re.search(r"\b(error|undefined)\b", line)] or text.splitlines()
     return "\n".join(errors[:lines])
 
 
 def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
-    """Makes the unit of the header that lies there. Throws gate.Refused if it includes a file that is not there."""
+    """Preprocesses the unit of the submission in the sandbox. Throws gate.Refused if it includes a missing file."""
     outcome = sandbox.run(kit.preprocess_command(kind, sandbox), kit.preprocessing)
     missing = re.search(r":(\d+):\d+: fatal error: (.*): No such file", outcome.output)
     if missing:
@@ -205,45 +205,46 @@ def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
 
 
 def pass_gate(sandbox: Sandbox, kit: Kit, kind: str) -> None:
-    """Throws gate.Refused."""
+    """Runs the gate in the sandbox. Throws gate.Refused."""
     outcome = sandbox.run(kit.gate_command(kind, sandbox), kit.preprocessing)
     if outcome.ended or outcome.status != 0:
         raise gate.Refused(outcome.ended or outcome.output.strip())
 
 
 def build_object(sandbox: Sandbox, kit: Kit, kind: str, gated: bool = False) -> str:
-    """Preprocesses, asks the gate, compiles; hides all symbols but the factory's; the object's name in `work`."""
+    """Preprocesses, passes the gate if `gated`, compiles, and hides all symbols but the factory's. Returns the object's name in
+    `work`."""
     preprocess(sandbox, kit, kind)
     if gated:
         pass_gate(sandbox, kit, kind)
     _must(sandbox.run(kit.compile_command(kind, sandbox), kit.compiling), "compiling")
-    # Groups that several units may define alike become sections of this unit: else the linker could take another's.
+    # COMDAT groups become sections of this unit; otherwise the linker could take another unit's.
     _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], kit.compiling), "linking")
     _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], kit.compiling), "hiding symbols")
     return f"{kind}.unit.o"
 
 
 def undefined(sandbox: Sandbox, name: str) -> Set[str]:
-    """The symbols that an object wants from others."""
+    """The undefined symbols of an object."""
     return {line.split()[-1] for line in _must(sandbox.run(["nm", "-u", name], LISTING), "nm").output.splitlines()}
 
 
 def visible_symbols(sandbox: Sandbox, name: str) -> Set[str]:
-    """The symbols that others see of it."""
+    """The visible symbols of an object."""
     output = _must(sandbox.run(["nm", "--defined-only", "-g", name], LISTING), "nm").output
     return {line.split()[-1] for line in output.splitlines() if line.strip()}
 
 
 def initialisers(sandbox: Sandbox, name: str) -> int:
-    """How many functions an object has called before main()."""
+    """The number of functions that an object runs before main()."""
     output = _must(sandbox.run(["readelf", "-SW", name], LISTING), "readelf").output
     sizes = re.findall(r"\] \.(?:preinit_array|init_array|ctors|fini_array|dtors)\S*\s+\S+\s+[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", output)
     return sum(int(size, 16) for size in sizes) // 8
 
 
 def check_object(sandbox: Sandbox, kit: Kit, name: str, kind: str) -> None:
-    """Throws BuildFailed if the unit reaches further than it may."""
-    extra = initialisers(sandbox, name) - (1 if kit.tools[kind].instrumented else 0)  # g++'s own
+    """Throws BuildFailed if the unit uses forbidden symbols, exports symbols or runs code before main()."""
+    extra = initialisers(sandbox, name) - (1 if kit.tools[kind].instrumented else 0)  # the sanitizer's own
     if extra > 0:
         raise BuildFailed("refused: a static object runs code before main() (.init_array)")
     seen = visible_symbols(sandbox, name) - {FACTORY}
@@ -256,12 +257,12 @@ def check_object(sandbox: Sandbox, kit: Kit, name: str, kind: str) -> None:
 
 
 def demangled(symbols: Collection[str]) -> str:
-    """Names that a student knows; three at most."""
+    """At most three names, demangled."""
     shown = sorted(symbols)[:3]
     done = subprocess.run(["c++filt", "-p", *shown], stdout=subprocess.PIPE, text=True, check=False)
     return ", ".join(done.stdout.split("\n")[:len(shown)]) + (" ..." if len(symbols) > 3 else "")
 
 
 def link(sandbox: Sandbox, kit: Kit, program: str) -> None:
-    """A program of an object that is built."""
+    """Links a program from a built object."""
     _must(sandbox.run(kit.link_command(program), kit.compiling), "linking")

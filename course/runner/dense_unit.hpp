@@ -1,4 +1,4 @@
-// How a dense algorithm, in two types, becomes a Submission.
+// Adapts a dense algorithm, in two types, to Submission.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +11,6 @@ namespace overlap::teaching {
 template <typename Algorithm, typename T>
 class DenseSubmission final : public Submission {
  public:
-  /// Makes the algorithm. Collective.
   DenseSubmission(Rank& rank, MatmulShape whole) : algorithm_(rank, whole) {}
   void run(const Buffers& buffers) override {
     algorithm_.run(static_cast<const T*>(buffers.a), static_cast<const T*>(buffers.b),
@@ -22,7 +21,7 @@ class DenseSubmission final : public Submission {
   Algorithm algorithm_;
 };
 
-/// The algorithm in the type that is asked for. Throws std::invalid_argument for another one.
+/// The algorithm in the requested type. Throws std::invalid_argument for another one.
 template <typename InF16, typename InF32>
 Submission* make_dense(Rank& rank, const MatmulShape& sizes, ElementType type) {
   if (type == ElementType::kF16) return new DenseSubmission<InF16, __half>(rank, sizes);

@@ -1,10 +1,10 @@
-// The judge: makes the inputs of a case from a secret seed, and compares an answer with a reference of its
-// own. It holds no student's code.
+// The judge: makes the inputs of a case from a secret seed, and compares an answer with its own reference. It
+// contains no student's code.
 //
 //   judge inputs KEY=VALUE... seed=N          writes the case and its inputs, for the runner
 //   judge check KEY=VALUE... seed=N < ANSWER  prints a verdict as JSON
 //
-// Exit status 0, also for a wrong answer; 2 if it was called wrongly.
+// Exit status 0, also for a wrong answer; 2 for bad arguments.
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -38,9 +38,10 @@ std::string who(int call, int rank, int ranks) {
          std::to_string(ranks) + ": ";
 }
 
-// ---- Products: exact data, of which sums in any order are exact -------------------------------------------
+// ---- GEMMs: exact data, whose sums are exact in any order
+// ---------------------------------------------------
 
-/// Which part of A, B and C a rank has.
+/// The part of A, B and C that a rank holds.
 struct Shards {
   Shard a, b, c;
 };
@@ -104,7 +105,7 @@ std::string dense_difference(const Case& which, std::uint64_t seed, int call, co
 
 // ---- Sparse gradients -------------------------------------------------------------------------------------
 
-/// Every other call is a short one: what is left of the call before must not be found in it.
+/// Every other call is short, so that stale data of the call before would be noticed.
 SparseData sparse_data(const Case& which, std::uint64_t seed, int call) {
   const std::int64_t entries = call % 2 == 0 ? which.sizes.k : which.sizes.k / 4 + 1;
   const bool uneven = (seed + static_cast<std::uint64_t>(call)) % 2 == 0;

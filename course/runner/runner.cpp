@@ -1,11 +1,11 @@
-// Runs a submission: reads a case on standard input, makes the student's algorithm on virtual GPUs, calls it,
-// and writes all results as one message to the file descriptor that the first argument names. What this
-// process says is not believed: the judge, a program without the student's code, compares the results with
-// its own reference.
+// Runs a submission: reads a case from standard input, constructs the student's algorithm on virtual GPUs,
+// calls it, and writes all results as one message to the file descriptor in the first argument. This process
+// is not trusted: the judge, a program without the student's code, compares the results with its own
+// reference.
 //
-// Nothing waits between the calls. On each call's stream stand the copies that write A and B before it;
-// behind it C is fetched, and A and B are overwritten. So a call that starts before its stream has reached
-// it, or that its stream does not wait for, has a wrong result or a race.
+// No host waits between the calls. Each call's stream first copies A and B to the GPU, runs the call, then
+// fetches C and overwrites A and B. If a call does not start after its stream's copies, or does not join its
+// stream at the end, it has a wrong result or a race.
 //
 // Exit status as of a chapter's program: 0, 2 for a failed call, 3 for a race or a deadlock.
 #include <cuda_runtime.h>
@@ -31,12 +31,12 @@
 namespace overlap::teaching {
 namespace {
 
-/// Where a link stands in Answer::links; the host has the number behind the last rank's.
+/// The index of a link in Answer::links; index `ranks` is the host.
 std::size_t link_place(int from, int to, int ranks) {
   return static_cast<std::size_t>(from * (ranks + 1) + to);
 }
 
-/// What has gone over each link so far.
+/// Bytes and copies of each link so far.
 std::vector<Link> links_now(int ranks) {
   std::vector<Link> links(links_of(ranks));
   for (int from = 0; from <= ranks; ++from) {
@@ -50,7 +50,7 @@ std::vector<Link> links_now(int ranks) {
   return links;
 }
 
-/// Adds what the runner itself copies in all calls: inputs to the ranks, results from them.
+/// Adds the runner's own copies in all calls: inputs to the ranks, results from them.
 void add_own_copies(const Case& which, const std::vector<Input>& inputs, std::vector<Link>& links) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const int rank = static_cast<int>(i) % which.ranks;
@@ -65,15 +65,15 @@ void add_own_copies(const Case& which, const std::vector<Input>& inputs, std::ve
   }
 }
 
-/// Bytes that nobody holds on the rank's GPU.
+/// Free bytes of the rank's GPU.
 std::size_t free_memory() {
   std::size_t free = 0, total = 0;
   CUDA_CHECK(cudaMemGetInfo(&free, &total));
   return free;
 }
 
-/// Adds up modelled times behind so many operations: by GPU those of the kernels that have `name` in theirs,
-/// and the time from the first operation on any GPU to the last one's end.
+/// Adds modelled times of the operations after the first `operations`: each GPU's kernels whose name contains
+/// `name`, and the time from the first begin on any GPU to this GPU's last end.
 void add_times(const std::string& name, std::size_t operations, Answer& answer) {
   const std::vector<vgpu::TimelineEntry> all = vgpu::timeline();
   double first = std::numeric_limits<double>::max();
@@ -87,7 +87,7 @@ void add_times(const std::string& name, std::size_t operations, Answer& answer) 
   }
 }
 
-/// One rank's part of one call: buffers on its GPU, and pinned memory that they are copied from and to.
+/// One rank's data of one call: buffers on its GPU, and pinned memory for their copies.
 class CallData {
  public:
   CallData(const Rank& rank, const Input& input)
@@ -103,26 +103,25 @@ class CallData {
     for (DeviceBuffer<std::byte>* buffer : {&a_, &b_, &c_}) {
       if (buffer->size() > 0) CUDA_CHECK(cudaMemset(buffer->data(), kNoValue, buffer->size()));
     }
-    // cudaMemset may return before the memory is written. If a call fails, all is freed at once: that would
-    // be a race of the runner's own, which is reported in the place of the failed call.
+    // cudaMemset may return before the memory is written. If a call fails, all is freed at once: without this
+    // wait the runner would race, and that report would hide the failed call.
     CUDA_CHECK(cudaDeviceSynchronize());
   }
-  /// What the algorithm is called with.
+  /// The arguments of the algorithm.
   Buffers buffers(cudaStream_t stream) { return {a_.data(), b_.data(), c_.data(), count_, stream}; }
   /// Enqueues the copies of A and B to the GPU.
   void write_inputs(cudaStream_t stream) {
     copy(a_.data(), host_a_.data(), a_.size(), stream);
     copy(b_.data(), host_b_.data(), b_.size(), stream);
   }
-  /// Enqueues the copy of C to the host, and what overwrites A and B: from here on they are the caller's
-  /// again.
+  /// Enqueues the copy of C to the host, then overwrites A and B, which belong to the caller again.
   void fetch_result_and_overwrite_inputs(cudaStream_t stream) {
     copy(host_c_.data(), c_.data(), c_.size(), stream);
     for (DeviceBuffer<std::byte>* input : {&a_, &b_}) {
       if (input->size() > 0) CUDA_CHECK(cudaMemsetAsync(input->data(), kNoValue, input->size(), stream));
     }
   }
-  /// C, once the stream has been waited for.
+  /// C; call it after the stream is synchronised.
   std::vector<std::byte> result() const { return {host_c_.begin(), host_c_.end()}; }
 
  private:

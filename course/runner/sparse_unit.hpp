@@ -1,4 +1,4 @@
-// How a sparse all-reduce, in two types, becomes a Submission.
+// Adapts a sparse all-reduce, in two types, to Submission.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,12 @@
 
 namespace overlap::teaching {
 
-/// An Algorithm(rank, shape) whose run(indices, values, count, stream) returns the rows of the sum. They are
-/// copied to where the result belongs: their number (8 bytes), then room for all row numbers, then the
-/// values. Rows beyond the room are left out; their number tells.
+/// An Algorithm(rank, shape) whose run(indices, values, count, stream) returns the rows of the sum. The
+/// output buffer holds their number (8 bytes), then space for all row numbers, then the values. Rows beyond
+/// the capacity are left out; the number still counts them.
 template <typename Algorithm, typename T>
 class SparseSubmission final : public Submission {
  public:
-  /// Makes the algorithm. Collective.
   SparseSubmission(Rank& rank, SparseShape shape)
       : shape_(shape), ranks_(rank.size()), algorithm_(rank, shape) {}
   void run(const Buffers& buffers) override {
@@ -32,7 +31,7 @@ class SparseSubmission final : public Submission {
          kept * static_cast<std::size_t>(shape_.features) * sizeof(T), buffers.stream);
   }
 
-  /// So many rows a sum can have.
+  /// The most rows that a sum can have.
   static std::int64_t room_of(SparseShape shape, int ranks) {
     const std::int64_t most = shape.entries * ranks;
     return most < shape.rows ? most : shape.rows;
@@ -48,7 +47,7 @@ class SparseSubmission final : public Submission {
   Algorithm algorithm_;
 };
 
-/// The algorithm in the type that is asked for. Throws std::invalid_argument for another one.
+/// The algorithm in the requested type. Throws std::invalid_argument for another one.
 template <typename InF16, typename InF32>
 Submission* make_sparse(Rank& rank, const MatmulShape& sizes, ElementType type) {
   const SparseShape shape{sizes.m, sizes.n, sizes.k};

@@ -1,8 +1,8 @@
-// What a student's unit and the judge's runner have in common: the whole interface between the two.
+// The whole interface between a student's unit and the judge's runner.
 //
-// A submission is a header that takes the place of a chapter's. It is compiled as a unit of its own: first
-// this and the repository's headers, then the student's, then one line that defines overlap_submission(). Of
-// that unit only this symbol stays visible, so that nothing in it can take the place of anything else.
+// A submission is a header that replaces a chapter's. It is compiled as a unit of its own: first this and the
+// repository's headers, then the student's, then one line that defines overlap_submission(). Only this symbol
+// of the unit stays visible, so that the unit cannot replace any other.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@
 
 namespace overlap::teaching {
 
-/// What a rank is given in one call. All in its GPU's memory.
+/// A rank's arguments of one call, in its GPU's memory.
 struct Buffers {
   const void* a;        ///< first input: a shard of A, or row numbers
   const void* b;        ///< second input: a shard of B, or the rows' values
@@ -28,14 +28,14 @@ struct Buffers {
 class Submission {
  public:
   virtual ~Submission() = default;
-  /// One call; what it enqueues is over when the stream has reached its end.
+  /// Enqueues one call; its work has ended when the stream has.
   virtual void run(const Buffers& buffers) = 0;
 };
 
 }  // namespace overlap::teaching
 
-/// Makes the algorithm of one rank; collective. `sizes` are m, n and k of a product, or rows, features and
-/// entries of a sparse gradient. The caller deletes it.
+/// Makes the algorithm of one rank; collective. `sizes`: m, n and k of a GEMM, or rows, features and entries
+/// of a sparse gradient. The caller deletes it.
 extern "C" overlap::teaching::Submission* overlap_submission(overlap::Rank& rank,
                                                              const overlap::MatmulShape& sizes,
                                                              overlap::ElementType type);

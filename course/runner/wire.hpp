@@ -1,5 +1,5 @@
-// What goes from the judge to the runner and back. A case is a few lines, an empty one, and the inputs; the
-// answer is one message of exactly the length that the case implies.
+// Messages between the judge and the runner. A case is a few lines, an empty one, and the inputs; the answer
+// is one message whose length the case determines.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace overlap::teaching {
 
-/// What is run: one process, some calls in a row on one object of each rank, each with data of its own.
+/// One process: some calls in a row on one object per rank, each with data of its own.
 struct Case {
   std::string problem;                    ///< gather, scatter or sparse: what the inputs are
   int ranks = 1;                          ///< how many
@@ -25,13 +25,13 @@ struct Case {
   std::string machine;                    ///< the modelled machine's file; empty: the default
   std::string kernels;                    ///< in the names of those whose time counts; empty: of none
 
-  /// From "key=value" words. Throws std::invalid_argument with a sentence.
+  /// Parses "key=value" words. Throws std::invalid_argument with a sentence.
   static Case from(const std::map<std::string, std::string>& words);
-  /// Its lines, as the runner reads them.
+  /// The case as lines for the runner.
   std::string text() const;
 };
 
-/// "key=value" words, such as programs are started with. Throws std::invalid_argument with a sentence.
+/// Parses "key=value" arguments of a program. Throws std::invalid_argument with a sentence.
 std::map<std::string, std::string> words_of(const char* const* from, int count);
 
 /// The inputs of one rank in one call.
@@ -47,12 +47,11 @@ struct Link {
   std::uint64_t bytes = 0;   ///< moved
   std::uint64_t copies = 0;  ///< calls that moved them
 
-  /// Equal in both.
   bool operator==(const Link&) const = default;
 };
 
-/// The answer: every result, by call and rank; then the links, from * (ranks + 1) + to, where `ranks` is the
-/// host; then of each rank the memory, the waits of its host, the time of its kernels, and when it ends.
+/// The answer: every result, by call and rank; the links, at from * (ranks + 1) + to, where index `ranks` is
+/// the host; then each rank's memory, host waits, kernel time and end.
 struct Answer {
   std::vector<std::vector<std::byte>> results;  ///< by call * ranks + rank
   std::vector<Link> links;                      ///< what the runner has counted
@@ -62,7 +61,7 @@ struct Answer {
   std::vector<std::uint64_t> elapsed_ns;  ///< modelled, of all calls: when each rank's GPU ends its last work
 };
 
-/// How many links there are between so many ranks and the host.
+/// The number of links between `ranks` ranks and the host.
 constexpr std::size_t links_of(int ranks) {
   return static_cast<std::size_t>(ranks + 1) * static_cast<std::size_t>(ranks + 1);
 }
@@ -72,15 +71,14 @@ std::size_t answer_bytes(const std::vector<std::uint64_t>& sizes, int ranks);
 
 /// Writes a case and its inputs, by call and rank. Throws std::runtime_error.
 void write_case(int fd, const Case& which, const std::vector<Input>& inputs);
-/// Reads them. Throws std::runtime_error with a sentence.
+/// Reads a case and its inputs. Throws std::runtime_error with a sentence.
 Case read_case(int fd, std::vector<Input>& inputs);
 /// Writes an answer. Throws std::runtime_error.
 void write_answer(int fd, const Answer& answer);
-/// Takes an answer apart; empty `results` unless it is of exactly the right length. `sizes` are those of the
-/// results.
+/// Parses an answer; `results` is empty unless the length is exact. `sizes`: bytes of each result.
 Answer parse_answer(const std::vector<std::byte>& message, const std::vector<std::uint64_t>& sizes,
                     int ranks);
-/// All that can be read, at most `most` bytes and one more. Throws std::runtime_error.
+/// Reads to the end, at most `most` + 1 bytes. Throws std::runtime_error.
 std::vector<std::byte> read_all(int fd, std::size_t most);
 
 }  // namespace overlap::teaching

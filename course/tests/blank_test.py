@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of course/blank.py: what a blank holds, which markers are refused, and that excerpts in pages show no markers."""
+"""Tests of course/blank.py: the content of blanks, rejected markers, and that excerpts in pages show no markers."""
 import pathlib
 import contextlib
 import io

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds and runs ./lab break 03: what it shows, what it asks, what it takes for a cure and what not."""
+"""Builds and runs ./lab break 03: its output, its questions, and which cures it accepts and rejects."""
 import json
 import pathlib
 import re
@@ -16,7 +16,7 @@ LIMIT_S = 800
 
 
 class BreakTest(unittest.TestCase):
-    kept = WORK.with_name("planted.kept_by_test")  # what a reader has in this folder
+    kept = WORK.with_name("planted.kept_by_test")  # the reader's own files in this folder
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -50,7 +50,7 @@ class BreakTest(unittest.TestCase):
         begins = [self.products(PLANTED / f"{name}.json") for name in ("as_in_the_chapter", "with_the_error")]
         self.assertEqual(len(begins[0]), len(begins[1]))
         self.assertTrue(all(wrong <= right for right, wrong in zip(*begins)))
-        self.assertLess(begins[1][-1], begins[0][-1])  # products begin before their shards have come
+        self.assertLess(begins[1][-1], begins[0][-1])  # GEMMs begin before their shards have arrived
         self.assertRegex(text, "4. The question\n\nOne line of the ring")
 
         status, text = self.lab("03", "--fix")
@@ -58,12 +58,12 @@ class BreakTest(unittest.TestCase):
         self.assertRegex(text, "is unchanged.*\n\n +\\d+  ")
 
         broken = HEADER.read_text(encoding="utf-8")
-        self.mend(broken, "if (step > 1) await_shard(step, stream);")  # right but for the last timed call's operands
+        self.mend(broken, "if (step > 1) await_shard(step, stream);")  # right except for the last timed call's operands
         status, text = self.lab("03", "--fix")
         self.assertEqual(status, 1, text)
         self.assertRegex(text, "not right yet, with --gpus 3")
 
-        # Right whenever it comes: it writes what it has found. But the product writes there, too.
+        # Whenever it runs, it writes the value that it read. But the GEMM writes there, too.
         self.mend(broken, "if (step > 0) await_shard(step, stream);\n"
                           "      else CUDA_CHECK(cudaMemcpyAsync(c, c, sizeof(T), cudaMemcpyDefault, transfers_));")
         status, text = self.lab("03", "--fix")
@@ -88,14 +88,14 @@ class BreakTest(unittest.TestCase):
 
     @staticmethod
     def products(trace: pathlib.Path) -> List[float]:
-        """When the products of the ring begin on GPU 0."""
+        """When the ring's GEMMs begin on GPU 0."""
         events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
         first = min(event["pid"] for event in events)
         return sorted(event["ts"] for event in events
                       if event["ph"] == "X" and event["pid"] == first and event["cat"] == "kernel")
 
     def mend(self, broken: str, line: str) -> None:
-        """Puts a line where the missing one was."""
+        """Puts a line in the place of the missing one."""
         before = "      const int shard = shard_in_step("
         self.assertEqual(broken.count(before), 1)
         HEADER.write_text(broken.replace(before, f"      {line}\n{before}"), encoding="utf-8")

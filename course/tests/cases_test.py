@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs what ./try and ./lab break --fix run, with the unchanged chapters: all of it must be right, or no student's could be.
+"""Runs the cases of ./try and ./lab break --fix with the unchanged chapters: all must pass, or no student could pass them.
 
-  cases_test.py FOLDER     where the chapters' programs are (build/virtual/bin)
+  cases_test.py FOLDER     the folder of the chapters' programs (build/virtual/bin)
 """
 import pathlib
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Builds and runs the worked solutions of a chapter's extend tasks, as a student would hand them in, and grades them: a solution
-has all points, the chapter's own header has not, and a solution without what makes it right races or is wrong (target `teaching` of
-the three builds is built).
+"""Builds, runs and grades the worked solutions of a chapter's extend tasks like a student's: a solution gets all points, the
+chapter's own header does not, and a solution without its essential lines races or is wrong (needs target `teaching` of the
+three builds).
 
   extensions_test.py NN_name
 """
@@ -22,7 +22,7 @@ from course import handout, tasks, variation, work  # noqa: E402
 CHAPTER = ""  # of the command line
 LIMIT_S = 600
 
-# What makes a worked solution right, and what takes its place: ./try must then see a race, or a wrong result of some.
+# The essential lines of a worked solution, and their replacement: ./try must then report a race or wrong results.
 WRONG: Dict[str, Tuple[str, str]] = {
     "a_table_of_bits": (r"^.*return;  // another thread's\n", ""),
     "back_pressure": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
@@ -75,7 +75,7 @@ class ExtensionsTest(unittest.TestCase):
                 self.assertEqual([name for name in lost if name != "lesson"], ["cost"], "it may take longer, too")
 
     def lost(self, extension: str, *file: str) -> List[str]:
-        """For what a file, or the extension's worked solution, does not have all points."""
+        """The criteria for which a file, or the extension's worked solution, loses points."""
         command = [sys.executable, "-I", str(REPOSITORY / "course" / "grade"), CHAPTER, *file, "--extension", extension,
                    "--json", "--seconds", "300"]
         run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)

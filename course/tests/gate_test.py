@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the grader's gate (course/grade/gate.py), with the compiler: refusals with their lines, and what passes."""
+"""Tests of the grader's gate (course/grade/gate.py) with the compiler: refusals with their lines, and accepted files."""
 import os
 import pathlib
 import subprocess
@@ -33,7 +33,7 @@ FILES = {"unit.cu": UNIT, "ranks.hpp": RANKS, "unit.hpp": "#pragma once\n#includ
 
 
 class GateTest(unittest.TestCase):
-    """A kit of three files, in whose folder others lie that are not of it."""
+    """A kit of three files, in a folder with other files that are not in the kit."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
@@ -44,7 +44,7 @@ class GateTest(unittest.TestCase):
         self.preprocess("kit")
 
     def preprocess(self, name: str, *options: str) -> str:
-        """What the compiler says if it fails."""
+        """The compiler's messages if it fails."""
         command = [COMPILER, "-std=c++20", *options, *unit.PREPROCESS, f"{self.folder}/unit.cu", "-MF", f"{name}.d",
                    "-o", f"{name}.cu"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=20, check=False)
@@ -64,7 +64,7 @@ class GateTest(unittest.TestCase):
         return str(caught.exception)
 
     def inside(self, *lines: str) -> str:
-        """Why, of lines inside of the chapter's namespace."""
+        """The refusal of lines inside the chapter's namespace."""
         return self.refused("\n".join(["namespace overlap::ring {", *lines, "}", ""]))
 
     def test_what_is_allowed(self) -> None:

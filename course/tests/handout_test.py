@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of hand-outs, hints, variations and planted errors, as far as nothing is built: what stands in which file, and what is
-refused."""
+"""Tests of hand-outs, hints, variations and planted errors that need no build: the content of each file, and what is
+rejected."""
 import contextlib
 import io
 import json
@@ -127,10 +127,10 @@ class StartTest(WorkTest):
         text = (folder / "TASKS.md").read_text(encoding="utf-8")
         self.assertIn("`./try --hint TASK`", text)
         self.assertNotIn("./lab hint", text)
-        for name in ("transfers", "transfer", "wait"):  # the task, and what the header calls its regions
+        for name in ("transfers", "transfer", "wait"):  # the task, and the header's names of its regions
             said = self.attempt(folder, "--hint", name, "--solution", repository=str(REPOSITORY))
             self.assertTrue(said[1].startswith("Pass a shard on, and wait for the next one\n"), said)
-        for number in (1, 2):  # counted there, and not for who works elsewhere
+        for number in (1, 2):  # counted in this hand-out, not in others
             self.assertIn(f"Hint {number} of 3", self.attempt(folder, "--hint", "transfers", repository=str(REPOSITORY))[1])
         self.assertIn("./try --hint transfers --solution", self.attempt(folder, "--hint", "transfers", repository=str(REPOSITORY))[1])
         self.assertIn("Hint 1 of 3", self.call("hint", RING, "transfers")[1])
@@ -258,7 +258,7 @@ class VariationTest(WorkTest):
                     self.assertNotEqual(alone.apply(texts), texts, f"{chapter.name}: {pair}")
 
     def test_tasks_that_vary_do(self) -> None:
-        """A rebuild task has a variation just if its chapter has one of that kind, which changes the task's regions."""
+        """A rebuild task has a variation exactly if its chapter has one of that kind, which changes the task's regions."""
         for chapter in tasks.chapters_with_tasks():
             others = [way for way in variation.ways(chapter.name) if way.pairs]
             for task in tasks.read_tasks(chapter).values():
@@ -365,7 +365,7 @@ class PlantedTest(WorkTest):
     def test_what_a_program_says_is_cut(self) -> None:
         status, text = planted.said([sys.executable, "-c", "print('x' * 999); [print(i) for i in range(99)]; raise SystemExit(3)"])
         self.assertEqual((status, len(text.splitlines()), len(text.splitlines()[0])), (3, planted.LINES, planted.WIDTH))
-        self.assertEqual(text.splitlines()[-2:], ["...", "98"])  # why it failed is said last
+        self.assertEqual(text.splitlines()[-2:], ["...", "98"])  # the reason of the failure is last
         sentence = f"13: rank 0: {'call: ' * 20}kernel '{'name ' * 30}' accessed memory that is not allocated at a.cuh:57: 8 bytes behind"
         self.assertEqual(planted.said(["echo", sentence])[1], sentence)
         cut = planted.said(["echo", sentence.replace("name ", "name " * 10)])[1]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The museum of cheats: each has its own number of points for its own reason, and the honest solution beside it full marks.
+"""The museum of cheats: each has its own number of points for its own reason; the honest solution has full marks.
 
 museum/NAME.cheat changes the header of chapter 03:
-  why: what it tries        refused: CRITERION: text that the reason has        points: so many
-  header: NN_name/NAME.cuh, if it changes another one
-  behind the gate: the same where the gate is left open, so that what stands behind it has to hold (| between alternatives)
+  why: what it tries        refused: CRITERION: text in the reason        points: number
+  header: NN_name/NAME.cuh, if it changes another header
+  behind the gate: the same with the gate left open, so that the later checks must reject it (| between alternatives)
   --- original / --- cheat (both once or more) / --- end: as in tests/mutants
 
   museum_test.py --list                             the table
-  museum_test.py [--behind-the-gate] [NAME ...]     after ./lab grade 03, which builds what it needs
+  museum_test.py [--behind-the-gate] [NAME ...]     after ./lab grade 03, which builds what is needed
 """
 import dataclasses
 import pathlib
@@ -26,7 +26,7 @@ from points import Grade  # noqa: E402
 from processes import processes  # noqa: E402
 
 MUSEUM = pathlib.Path(__file__).resolve().parent / "museum"
-SECONDS = 60.0  # for each
+SECONDS = 60.0  # for each cheat
 CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
 
 
@@ -42,7 +42,7 @@ class Cheat:
 
 
 def read(path: pathlib.Path) -> Cheat:
-    """Throws ValueError if it does not fit the header."""
+    """Throws ValueError if the cheat does not apply to the header."""
     head, *changes = re.split(r"^--- original\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     values = dict(line.split(": ", 1) for line in head.splitlines())
     header = values.get("header", "03_ring_all_gather/ring_all_gather.cuh")
@@ -59,7 +59,7 @@ def read(path: pathlib.Path) -> Cheat:
 
 
 def problem(grade: Grade, expected: str, points: Optional[float]) -> str:
-    """What is wrong with a cheat's grade; empty if nothing is. Behind the gate its points may be any."""
+    """The problem with a cheat's grade; empty if it is as expected. Behind the gate any number of points is right."""
     criterion, _, texts = expected.partition(": ")
     mark = next(mark for mark in grade.marks if mark.criterion == criterion)
     if points is not None and grade.points != points:
@@ -70,7 +70,7 @@ def problem(grade: Grade, expected: str, points: Optional[float]) -> str:
 
 
 def noted_users() -> Set[int]:
-    """From now on, the user ids that sandboxes make up."""
+    """Records from now on the user ids that sandboxes choose."""
     users: Set[int] = set()
     draw = sandbox._unused_uid  # pylint: disable=protected-access
 
@@ -83,12 +83,12 @@ def noted_users() -> Set[int]:
 
 
 def left_over(users: Set[int]) -> List[int]:
-    """Processes of these users, but for the kit's own sandbox, which runs nothing between two submissions."""
+    """Processes of these users, except the kit's own sandbox, which is idle between submissions."""
     return [pid for pid, (_parent, uid) in processes().items() if uid in users]
 
 
 def _graded(header: str, cheats: List[Cheat], settings: grader.Settings, behind: bool) -> int:
-    """How many cheats of a header are not as expected; before them the header itself."""
+    """Grades the header itself, then its cheats; returns how many are not as expected."""
     chapter, _, name = header.partition("/")
     chosen = next(each for each in task.tasks_of(chapter) if each.header == name)
     failed = 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Mutants of a chapter's graded headers, handed in: none of them has full marks. Each is compiled without optimisation, a product for
-f16 alone, and runs in the builds and the cases that ./lab grade runs, until one of them fails; of what fails in none the counts are
-compared with those of the chapter's own header, which, compiled alike, passes the gate and fails in none.
-A mutant whose file says `full_marks:` has them, for the reason that stands there.
+"""Mutants of a chapter's graded headers as submissions: none gets full marks. Each is compiled without optimisation, a GEMM for
+f16 only, and runs in ./lab grade's builds and cases until one of them fails; if none fails, the counts are compared with those
+of the chapter's own header, which, compiled alike, must pass the gate and all cases. A mutant whose file says `full_marks:`
+gets them, for the reason given there.
 
   mutants_test.py NN_name [MUTANT ...]     target `teaching` of build/virtual, build/race and build/check is built
 """
@@ -26,12 +26,12 @@ from case_run import CaseRunner, Verdict  # noqa: E402
 
 SECRET = b"the same sizes and data each time"
 QUICKLY = ["-O0", "-DOVERLAP_FIRST_TYPE_ONLY"]  # the last -O counts
-PATIENCE = 4  # all limits times this: no mutant needs a limit to be caught
-FIRST = {"race": "race", "illegal access": "check"}  # the build that is most likely to see a verdict; else the plain one
+PATIENCE = 4  # factor on all limits: no mutant should be caught by a limit
+FIRST = {"race": "race", "illegal access": "check"}  # the build most likely to report the verdict; else the plain one
 
 
 class Hand:
-    """Hands in headers of one task."""
+    """Submits headers of one task."""
 
     def __init__(self, chosen: task.Task, settings: grader.Settings) -> None:
         self.task, self.builds = chosen, settings.builds
@@ -43,7 +43,8 @@ class Hand:
         self.honest: Dict[cases.Case, Verdict] = {}
 
     def verdicts(self, text: str, kinds: Sequence[str], checked: bool = False) -> Iterator[Verdict]:
-        """Of all cases, build by build; if `checked`, of what passes the gate and calls nothing that is not on the list."""
+        """The verdicts on all cases, build by build; if `checked`, only for a unit that passes the gate and the list of
+        symbols."""
         for kind in kinds:
             with sandbox.make([self.kit.folder]) as place:
                 unit.place(place, self.task, text.encode())
@@ -58,7 +59,7 @@ class Hand:
                         yield runner.run(case)
 
     def lost(self, verdicts: Sequence[Verdict]) -> str:
-        """For what points are lost where every case is right; nothing if all are there."""
+        """The criteria that lose points although every case is right; empty if none does."""
         if not self.honest:
             self.honest = {each.case: each for each in self.verdicts(self.task.own.read_text(encoding="utf-8"), ["plain"])}
         marks = points.marks_of(verdicts, self.honest.__getitem__, "", self.task.lesson)
@@ -66,19 +67,18 @@ class Hand:
 
 
 def failed(verdict: Verdict) -> bool:
-    """Whether a case costs points."""
+    """True if a case costs points."""
     return bool(verdict.race) or not verdict.right
 
 
 def mutants_of(chosen: task.Task, names: Sequence[str]) -> List[mutants.Mutant]:
-    """Those of a header."""
+    """The mutants of a header."""
     found = [mutants.read_mutant(path) for path in sorted((ROOT / "chapters" / chosen.chapter / "mutants").glob("*.mutant"))]
     return [each for each in found if each.file == chosen.path and (not names or each.path.stem in names)]
 
 
 def problem(hand: Hand, mutant: mutants.Mutant, honest: str) -> str:
-    """What is wrong with how a mutant is graded: it has all points, or the report of its race names no line of the student's that
-    calls something."""
+    """The problem with a mutant's grade: it gets all points, or its race report names no line of the student's with a call."""
     text = mutants.apply_mutant(mutant, honest)
     first = FIRST.get(mutant.verdict, "plain")
     seen: List[Verdict] = []

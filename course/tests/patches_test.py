@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of course/patches.py: how patches are applied and made anew, and that the repository's fit today's lessons."""
+"""Tests of course/patches.py: applying and regenerating patches, and that the repository's patches apply to today's lessons."""
 import contextlib
 import io
 import pathlib
@@ -41,7 +41,7 @@ class AppliedTest(unittest.TestCase):
             patches.applied(self.patch, "new;\n" + LESSON + LESSON)
 
     def test_what_does_not_fit(self) -> None:
-        for number, line in ((7, 7), (10, 7), (33, 27)):  # context and what is changed
+        for number, line in ((7, 7), (10, 7), (33, 27)):  # of the context and of the changed lines
             with self.assertRaisesRegex(patches.PatchError, f"at line {line} fit in 0 places"):
                 patches.applied(self.patch, LESSON.replace(f"line {number};", "new;"))
         with self.assertRaisesRegex(patches.PatchError, "begins with none of"):
@@ -67,13 +67,13 @@ class RemakeTest(unittest.TestCase):
         self.assertEqual(self.call(str(self.patch), str(self.header)), (0, ""))
 
     def call(self, *words: str) -> "tuple[int, str]":
-        """Exit status and what is said."""
+        """Exit status and output."""
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             return patches.main(words), said.getvalue()
 
     def edit(self, old: str, new: str) -> str:
-        """Edits the lesson; its new text."""
+        """Edits the lesson; returns its new text."""
         text = LESSON.replace(old, new)
         self.lesson.write_text(text, encoding="utf-8")
         return text
@@ -113,7 +113,7 @@ class RemakeTest(unittest.TestCase):
 class OurPatchesTest(unittest.TestCase):
     @unittest.skipUnless(shutil.which("git"), "git is not here")
     def test_git_takes_them_all(self) -> None:
-        """Each fits (see tasks_test.py), and git makes the same header of the lesson's."""
+        """Each applies (see tasks_test.py), and git makes the same header from the lesson's."""
         found = sorted(REPOSITORY.glob("chapters/*/assignment/*.patch"))
         self.assertGreater(len(found), 15)
         for patch in found:
@@ -122,7 +122,7 @@ class OurPatchesTest(unittest.TestCase):
                 header = pathlib.Path(folder, path)
                 header.parent.mkdir(parents=True)
                 header.write_bytes((REPOSITORY / path).read_bytes())
-                subprocess.run(["git", "init", "--quiet", folder], check=True)  # git apply looks for a repository further up
+                subprocess.run(["git", "init", "--quiet", folder], check=True)  # else git apply uses a parent folder's
                 run = subprocess.run(["git", "apply", str(patch)], cwd=folder, capture_output=True, text=True, check=False)
                 self.assertEqual(run.returncode, 0, run.stderr)
                 self.assertEqual(header.read_text(encoding="utf-8"), patches.solution_of(patch, REPOSITORY / path))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the grader's sandbox (course/grade/sandbox.py), at each level that works here: limits, processes, files."""
+"""Tests of the grader's sandbox (course/grade/sandbox.py) at each level that works here: limits, processes, files."""
 import os
 import pathlib
 import shutil
@@ -17,11 +17,11 @@ from sandbox import Limits, Outcome  # noqa: E402
 
 SHORT = Limits(seconds=2, memory=200 * 1024 * 1024)
 LONG = Limits(seconds=20, memory=200 * 1024 * 1024)
-SLEEP = "7654.321"  # seconds, which tell our sleeping processes from others'
+SLEEP = "7654.321"  # seconds; identifies our sleeping processes
 
 
 def sleeping() -> List[str]:
-    """Processes that a test has left."""
+    """Sleeping processes that a test left behind."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -106,7 +106,7 @@ class RootTest(AnyLevel, unittest.TestCase):
         self.assertEqual(lines[0], str(self.place.uid))
         self.assertEqual(lines[1], str(self.place.uid))
         self.assertEqual(lines[2:], ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"])
-        # Without bubblewrap it depends on the repository's own permissions; the level must say so.
+        # Without bubblewrap it depends on the repository's permissions; the level must say so.
         reads = self.run_shell(f"test -r {ROOT / 'chapters'}").status == 0
         self.assertNotEqual(self.place.isolated(), reads)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A term of three students, away from the repository's folder: hand-outs are made with a course's key, hints asked for, all tasks of
-the kind rebuild solved, tried, packed and handed in; then the class is graded, each by the own variation, and an extension.
-Where a chapter is not graded, its extension's own test runs (ungraded_extensions_test.py).
+"""A term of three students, outside the repository's folder: makes hand-outs with a course's key, asks for hints, solves,
+tries, packs and submits all rebuild tasks; then grades the class, each by the student's own variation, and an extension. If a
+chapter is not graded, ungraded_extensions_test.py tests its extension.
 
   students_test.py NN_name     target `teaching` of the three builds is built
 """
@@ -36,7 +36,7 @@ class StudentsTest(unittest.TestCase):
         self.tasks = tasks.read_tasks(ROOT / "chapters" / CHAPTER)
 
     def say(self, *command: str, cwd: pathlib.Path) -> str:
-        """What a command prints that ends well."""
+        """The output of a command that must succeed."""
         run = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=LIMIT_S, check=False,
                              env={**os.environ, "OVERLAP_REPOSITORY": str(ROOT)})
         self.assertEqual(run.returncode, 0, f"{' '.join(command)}\n{run.stdout}{run.stderr}")
@@ -46,7 +46,7 @@ class StudentsTest(unittest.TestCase):
         return self.say(str(ROOT / "lab"), *words, cwd=self.folder)
 
     def hands_in(self, student: str) -> pathlib.Path:
-        """The file that a student hands in who has solved all tasks of the kind rebuild."""
+        """The submission of a student who has solved all rebuild tasks."""
         self.lab("start", CHAPTER[:2], "--student", student, "--key", str(self.key), "--to", str(self.folder / student))
         folder = self.folder / student / CHAPTER
         way = variation.of_student(CHAPTER, student, variation.key_of(str(self.key)))

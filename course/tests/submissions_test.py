@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of how the grader finds submissions, and of what it writes (course/grade): no compiler, no GPU."""
+"""Tests of how the grader finds submissions, and of its output (course/grade): no compiler, no GPU."""
 import csv
 import dataclasses
 import io

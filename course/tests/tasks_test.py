@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of course/tasks.py: what it reads, what it refuses, and that the repository's tasks are whole."""
+"""Tests of course/tasks.py: what it parses and rejects, and that the repository's tasks are complete."""
 import pathlib
 import re
 import sys
@@ -142,7 +142,7 @@ class ChapterTest(unittest.TestCase):
         self.task("one", of_kind("exercise", file=None, points=None, exercise=2))
         self.refused("one.md: the page has no exercise 2")
         (self.chapter / "assignment" / "one.md").unlink()
-        self.assertEqual(list(tasks.check_chapter(self.chapter)), ["both"])  # none has a file
+        self.assertEqual(list(tasks.check_chapter(self.chapter)), ["both"])  # no exercise has a file
         self.write("README.md", "# 03\n\n## Exercises\n\n1. One.\n2. Two.\n")
         self.task("one", of_kind("exercise", file=None, points=None, exercise=2))
         self.refused("exercise 1 of the page has no file")
@@ -167,7 +167,7 @@ class OurTasksTest(unittest.TestCase):
         self.assertIn(f"<!-- tasks -->\n{tasks.table()}<!-- /tasks -->", page)
 
     def test_the_teaching_guide_names_what_there_is(self) -> None:
-        """In its courses and its table of misconceptions: NN: `name`."""
+        """The guide's courses and its table of misconceptions name existing tasks: NN: `name`."""
         page = (REPOSITORY / "docs" / "teaching.md").read_text(encoding="utf-8").split("<!-- /tasks -->")[1]
         found = {chapter.name[:2]: set(tasks.read_tasks(chapter)) for chapter in tasks.chapters_with_tasks()}
         named = [(number, name) for number, names in re.findall(r"\b(\d\d): ((?:`\w+`(?:, | and )?)+)", page)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A short term: a class's submissions of three chapters are graded, and the CSV compared cell by cell. Then again, after one has
-changed: that one alone is graded anew.
+"""A short term: grades a class's submissions of three chapters, and compares the CSV cell by cell. Then again, after one
+submission has changed: only that one is graded anew.
 
-Submissions are the chapters' own headers, their blanks (course/blank.py), mutants of them, and cheats that eat
-memory, fork, print without end or delete what they can (museum/): what must become of each is known, whoever is graded before.
+Submissions are the chapters' own headers, their blanks (course/blank.py), mutants of them, and cheats that use up memory, fork,
+print endlessly or delete files (museum/): each has a known grade, in any order of grading.
 
   term_test.py [NN_name ...]     all chapters, or these
 """
@@ -22,7 +22,7 @@ import museum_test  # noqa: E402
 from tools import mutants  # noqa: E402
 import task  # noqa: E402
 
-# Of each submission: build, exact, uneven, ranks, race, cost, lesson; * is anything. Which cells are lost is what a teacher looks at.
+# For each submission: build, exact, uneven, ranks, race, cost, lesson; * is anything. Teachers look at which cells lost points.
 TERM: Dict[str, List[Tuple[str, str, str]]] = {
     "03_ring_all_gather": [
         *(("cheat", name, "* * * * * * *") for name in ("eats_memory", "fork", "prints_without_end", "deletes_what_it_can")),
@@ -55,7 +55,7 @@ LAUNCH = """    clear<<<2, 32, 0, stream>>>(c, whole_.m * balanced_share(whole_.
 
 
 def with_own_kernel(source: str) -> str:
-    """Chapter 03's header with a kernel, which the chapter has not: it clears C before anything else is done."""
+    """Chapter 03's header with a kernel of its own, which clears C first."""
     for original, own in (("\n/// C = A B, where", OWN_KERNEL), (RUN, RUN + LAUNCH)):
         if source.count(original) != 1:
             raise ValueError(f"{original!r} occurs {source.count(original)} times")
@@ -80,7 +80,7 @@ def text_of(chosen: task.Task, kind: str, detail: str) -> str:
 
 
 def grade(chapter: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.Path) -> Tuple[List[Dict[str, str]], str]:
-    """The CSV's rows, and what the command said. These submissions may read the repository: they are of it."""
+    """The CSV's rows, and the command's output. These submissions may read the repository, because they come from it."""
     done = subprocess.run([sys.executable, "-I", str(ROOT / "course" / "grade"), chapter, "--submissions", str(folder), "--csv",
                            str(out), "--cache", str(cache), "--seconds", "300", "--unsafe"], stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -90,7 +90,7 @@ def grade(chapter: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.
 
 
 def compared(row: Dict[str, str], wanted: str) -> str:
-    """What is wrong with a row."""
+    """The differences of a row from the expected one."""
     names = ["build", "exact", "uneven", "ranks", "race", "cost", "lesson"]
     found = [row[name] for name in names]
     if any(cell not in (found[number], "*") for number, cell in enumerate(wanted.split())):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Builds and runs the worked solution of a chapter's extend task where ./lab grade does not cover the chapter. The solution
-passes the chapter's own tests and the extension's (chapters/NN_name/assignment/extension_test.cu), and that with the race detector, too;
-the chapter's header does not pass the extension's, and a solution without what makes it right is reported.
+"""Builds and runs the worked solution of a chapter's extend task if ./lab grade does not cover the chapter. The solution passes
+the chapter's own tests and the extension's (chapters/NN_name/assignment/extension_test.cu), also with the race detector; the
+chapter's header fails the extension's, and a solution without its essential lines is reported.
 
   ungraded_extensions_test.py NN_name
 """
@@ -22,22 +22,22 @@ from course import tasks, work  # noqa: E402
 CHAPTER = ""  # of the command line
 LIMIT_S = 600
 
-# What makes a worked solution right, what takes its place, and what is then said.
+# The essential lines of a worked solution, their replacement, and the expected message.
 RACE = "data race"
 WRONG: Dict[str, Tuple[str, str, str]] = {
-    # The first block tells.
+    # The first block signals.
     "last_block": (r"blocks == arrivals\.call \* gridDim\.x", "blocks == (arrivals.call - 1) * gridDim.x + 1", RACE),
     "late_rank": (r"^.*__syncthreads\(\);  // what has been awaited.*\n", "", RACE),
     "no_own_slot": (r"source < owner \? source : source - 1", "source % 2", RACE),
     "one_gathered": (r"^.*arrived_\.await\(begun_signal\(receiver\), transfer\(\)\);\n", "", RACE),
     "panels": (r"^.*cudaStreamWaitEvent\(gpu\.streams\[0\], gpu\.read_b\).*\n", "", RACE),
     "ping_pong": (r"^.*await_phase\(&turn\[group\].*\n", "", RACE),
-    # What is just coming is sent on.
+    # Sends the shard that is just arriving.
     "ring_of_nodes": (r"leaves = nodes_\.at\(1 - step, 0\)", "leaves = nodes_.at(step == 1 ? 0 : -step, 0)",
                       "ncclGroupEnd(): invalid usage"),
     "shard_by_shard": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", "", RACE),
 }
-# The chapter's tests of its cost, where the extension has another one.
+# The chapter's tests of its cost, if the extension's cost differs.
 OTHER_COST = {"01_column_split": "ColumnSplitCost.IsThePagesCostCard",
               "07_mlp_block": "MlpCost.CountsUnevenTokens:MlpCost.IsThePagesCostCard",
               "17_gemm_on_signals": "CostOf.*", "19_fused_reduce_scatter": "CostOf.*"}
@@ -67,7 +67,7 @@ class UngradedExtensionsTest(unittest.TestCase):
 
     def test_races(self) -> None:
         race = self.plain.race()
-        small = "--gtest_filter=*.Small*"  # what is not ordered is reported in any schedule
+        small = "--gtest_filter=*.Small*"  # a missing order is reported in any schedule
         try:
             race.need_gpus()
         except builds.Skip as skip:
@@ -81,7 +81,7 @@ class UngradedExtensionsTest(unittest.TestCase):
         self.assertIn(expected, said)
 
     def run_with(self, header: str, build: builds.Build, what: str, *arguments: str) -> Tuple[int, str]:
-        """The exit status of the chapter's test or its extension's with this header, and what is said if it fails."""
+        """The exit status of the chapter's test or its extension's with this header, and the output if it fails."""
         (self.folder / self.task.file).write_text(header, encoding="utf-8")
         try:
             build.build(f"work_{CHAPTER}_{what}", "-DBUILD_TESTING=ON", f"-DOVERLAP_WORK={work.cmake_path(self.folder)}")

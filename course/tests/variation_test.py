@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Builds and runs the hand-out of a chapter whose tasks vary: the blank is wrong, a student's own solution is right, and that of
-a student with another variation is not.
+"""Builds and runs the hand-out of a chapter whose tasks vary: the blank is wrong, a student's own solution is right, and the
+solution of another variation is not.
 
   variation_test.py NN_name
 """
@@ -34,7 +34,7 @@ class VariationTest(unittest.TestCase):
         self.assertGreater(len(found), 1)
 
     def attempt(self, student: str, way: variation.Variation) -> Tuple[int, str]:
-        """./try of a student who hands in the solution of this variation: exit status and report."""
+        """./try of a student who submits the solution of this variation: exit status and report."""
         folder = handout.start(CHAPTER, student, "", str(self.scratch / f"{student} {way.name}"))
         all_tasks = tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER)
         for name in handout.headers(CHAPTER, all_tasks, way):
@@ -58,7 +58,7 @@ class VariationTest(unittest.TestCase):
                         self.assertRegex(report, r"free of races and deadlocks +(yes|not judged)")
 
     def test_one_region_of_another_variation(self) -> None:
-        """A student who copies only the code of one task into a header of the own variation: wrong, deadlocked or racing."""
+        """A student copies another variation's code of one task into the own header: wrong, deadlocked or racing."""
         own, other = list(self.ways.values())[:2]
         student = self.students[own.name]
         for task in tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER).values():
@@ -75,7 +75,7 @@ class VariationTest(unittest.TestCase):
 
     @staticmethod
     def differs(source: str, task: tasks.Task, other: variation.Variation) -> bool:
-        """Whether the other variation changes code of the task's regions."""
+        """True if the other variation changes code of the task's regions."""
         lines = source.splitlines()
         regions = [region for region in tasks.blank.regions_of(lines, task.file) if region.name in task.regions]
         code = [line for region in regions for line in lines[region.content:region.closing] if not line.strip().startswith("//")]

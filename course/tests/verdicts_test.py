@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What becomes of a submission's process and of the judge's answer: a reason, a race, a count; which schedules a case is run in; and
-what a student's variation is compared with; what a hand-out's ./try runs of the grade's cases.
+"""From a submission's process and the judge's answer to a verdict: a reason, a race, a count; the schedules of a case; the
+reference of a student's variation; the grade's cases that a hand-out's ./try runs.
 """
 import contextlib
 import dataclasses
@@ -40,7 +40,8 @@ NOTHING = {"framed": False, "bytes": 0, "bytes_expected": 9}
 
 class CaseRunTest(unittest.TestCase):
     def judged(self, case: Case, *answers: Dict[str, Any], status: int = 0, ended: str = "", output: str = "submission: it fails\n") -> Verdict:
-        """The verdict where the judge answers so, the last one again and again; self.checks then has the words of each question."""
+        """The verdict if the judge gives these answers, repeating the last one; self.checks then has the words of each
+        question."""
         self.checks: List[List[str]] = []
         outcome = Outcome(status, ended, output, b"frame", 0.1, 0)
         sandbox = types.SimpleNamespace(run=lambda *_words, **_options: outcome)

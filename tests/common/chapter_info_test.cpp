@@ -1,4 +1,4 @@
-// What chapters of a kind have in common, and what each of them may say otherwise.
+// The common defaults of a kind of chapter, and a chapter's overrides.
 #include "overlap/program/chapter_info.hpp"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ struct Outcome {
   std::string error;
 };
 
-// Catches what is written to a stream while it lives.
+// Captures a stream's output during its lifetime.
 class Capture {
  public:
   explicit Capture(std::ostream& stream) : stream_(stream), before_(stream.rdbuf(text_.rdbuf())) {}
@@ -145,8 +145,8 @@ TEST(ChapterMainTest, HelpAndListEndWithSuccess) {
   EXPECT_EQ(calls, 0);
 }
 
-// Runs chapter_main and ends the process as a program would. For death tests, each of which is a process of
-// its own: what virtual GPUs are asked for must come before the first CUDA call of the process.
+// Runs chapter_main and ends the process as a program would. For death tests, each a process of its own: the
+// number of virtual GPUs must be set before the process's first CUDA call.
 [[noreturn]] void run_and_exit(const std::vector<std::string>& words,
                                const std::function<void(const Options&)>& program) {
   const Outcome outcome = run(words, program);

@@ -39,7 +39,7 @@ TEST(CheckCublasTest, TheSentenceNamesTheDeviceIfItIsKnown) {
   EXPECT_TRUE(std::string(unknown.what()).starts_with("b.cu:7: call(): "));
 }
 
-// A handle that was never made; no GPU is needed to find that out.
+// An invalid handle fails without a GPU.
 TEST(CheckCublasTest, AProgramReportsTheCallAndOnVirtualGpusTheReason) {
   std::ostringstream out;
   const int status = run_and_report(

@@ -30,7 +30,7 @@ TEST(CheckNcclTest, NcclsOwnSentenceIsItsDetail) {
   ncclUniqueId id{};
   ncclComm_t communicator = nullptr;
   try {
-    NCCL_CHECK(ncclCommInitRank(&communicator, 2, id, 5));  // there is no rank 5 of 2
+    NCCL_CHECK(ncclCommInitRank(&communicator, 2, id, 5));  // rank 5 of 2 does not exist
     FAIL() << "no exception";
   } catch (const NcclError& error) {
     EXPECT_NE(error.detail().find(ncclGetLastError(nullptr)), std::string::npos) << error.detail();
@@ -49,7 +49,7 @@ TEST(CheckNcclTest, TheSentenceNamesTheDeviceIfItIsKnown) {
   EXPECT_TRUE(std::string(unknown.what()).starts_with("b.cu:7: call(): "));
 }
 
-// The macro takes an expression with commas outside parentheses, such as a template's arguments.
+// The macro's argument may hold commas outside parentheses, such as those of template arguments.
 template <int kFirst, int kSecond>
 ncclResult_t nccl_fails_unless_equal() {
   return kFirst == kSecond ? ncclSuccess : ncclInvalidUsage;

@@ -33,7 +33,7 @@ TEST(CheckTest, TheSentenceNamesTheDeviceIfItIsKnown) {
   EXPECT_TRUE(std::string(unknown.what()).starts_with("b.cu:7: call(): "));
 }
 
-// The macro takes an expression with commas outside parentheses, such as a template's arguments.
+// The macro's argument may hold commas outside parentheses, such as those of template arguments.
 template <int kFirst, int kSecond>
 cudaError_t fails_unless_equal() {
   return kFirst == kSecond ? cudaSuccess : cudaErrorInvalidValue;

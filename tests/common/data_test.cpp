@@ -37,7 +37,7 @@ bool same_bits(const std::vector<T>& one, const std::vector<T>& other) {
   return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size() * sizeof(T)) == 0;
 }
 
-// Mixes all values into one number (splitmix64's mixer).
+// Hashes all values to one number (splitmix64's mixer).
 template <typename T>
 std::uint64_t fingerprint(const std::vector<T>& values) {
   std::uint64_t hash = 0;
@@ -53,7 +53,7 @@ std::uint64_t fingerprint(const std::vector<T>& values) {
 template <typename T>
 class DataTest : public testing::Test {
  protected:
-  // Whatever part of a matrix is made, it is that part of the whole.
+  // Each shard must equal the same part of the whole matrix.
   static void expect_shards_of_the_whole(const Fill<T>& fill) {
     const std::int64_t rows = 61;
     const std::int64_t width = 3000;  // large enough for several threads
@@ -92,7 +92,7 @@ TYPED_TEST_SUITE(DataTest, ElementTypes, TypeNames);
 
 TYPED_TEST(DataTest, SignsAreTheSameEverywhere) {
   using T = TypeParam;
-  // From a second implementation, in Python.
+  // Computed by a second implementation, in Python.
   if constexpr (std::same_as<T, __nv_bfloat16>) {
     EXPECT_EQ(fingerprint(signs<T>(whole_matrix(60, 3000), 5)), 0x6904b6d24dacccecU);
   } else {
@@ -104,7 +104,7 @@ TYPED_TEST(DataTest, SignsAreTheSameEverywhere) {
   for (std::size_t i = 0; i < dense.size(); ++i) EXPECT_EQ(value_of(dense[i]), expected[i]) << i;
 }
 
-// Widths on both sides of the number of signs, and multiples of it.
+// Widths below, at and above the number of signs, and multiples of it.
 TYPED_TEST(DataTest, EveryRowHasItsSigns) {
   using T = TypeParam;
   for (const std::int64_t width : {1, 5, 255, 256, 257, 300, 511, 2047, 2048, 2049, 4096, 7000}) {
@@ -123,7 +123,7 @@ TYPED_TEST(DataTest, EveryRowHasItsSigns) {
   EXPECT_LE(signs_per_row<T>(), largest_integer<T>());
 }
 
-// As soon as there are places for all of K, all of K is used.
+// If all rows together have at least K signs, every index of K has one.
 TYPED_TEST(DataTest, EveryColumnIsUsed) {
   using T = TypeParam;
   const std::int64_t per_row = signs_per_row<T>();
@@ -147,14 +147,14 @@ TYPED_TEST(DataTest, EveryColumnIsUsed) {
 
 TYPED_TEST(DataTest, PlacesAndSignsAreRandom) {
   using T = TypeParam;
-  const std::int64_t cycle = 8;  // rows until a stratum's places are drawn anew
+  const std::int64_t cycle = 8;  // rows until a stratum's places are redrawn
   const std::int64_t width = cycle * signs_per_row<T>();
   const std::vector<T> a = signs<T>(whole_matrix(4 * cycle, width), 1);
   const auto value = [&](std::int64_t row, std::int64_t k) {
     return value_of(a[static_cast<std::size_t>(row * width + k)]);
   };
-  // Two rows share a place in 1 of 8 strata, whether or not they are a whole cycle apart, and where they do
-  // the signs are equal half of the time.
+  // Two rows share a place in 1 of 8 strata, whether or not they are a whole cycle apart; for half of the
+  // shared places the signs are equal.
   for (const std::int64_t other : {cycle, cycle + 3, 2 * cycle}) {
     std::int64_t shared = 0;
     std::int64_t equal = 0;
@@ -183,11 +183,11 @@ TYPED_TEST(DataTest, AShardOfSignsIsAPartOfTheWhole) {
 TYPED_TEST(DataTest, Ternary) {
   using T = TypeParam;
   const Fill<T> fill = [](std::span<T> out, const Shard& s) { fill_ternary<T>(out, s, 1); };
-  // From a second implementation, in Python.
+  // Computed by a second implementation, in Python.
   const double expected[] = {-1, -1, 1, -1, -1, 0, -1, -1, -1, 0, 0, 1};
   const std::vector<T> first = filled<T>(whole_matrix(3, 4), fill);
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(value_of(first[i]), expected[i]) << i;
-  // 100,000 of each expected, with a standard deviation of 258.
+  // 100,000 of each are expected, with a standard deviation of 258.
   int counts[3] = {};
   for (const T element : filled<T>(whole_matrix(300, 1000), fill)) {
     const double value = value_of(element);
@@ -205,7 +205,7 @@ TYPED_TEST_SUITE(NormalDataTest, FloatingTypes, TypeNames);
 
 TYPED_TEST(NormalDataTest, IsTheSameEverywhere) {
   using T = TypeParam;
-  // From a second implementation, in Python.
+  // Computed by a second implementation, in Python.
   const float expected[] = {0x1.a1494ep-1F, -0x1.7ba32p-4F,  -0x1.1b6f1p-3F,
                             0x1.3250a2p-6F, -0x1.ebb812p-3F, -0x1.a62fcap-1F};
   std::vector<T> values(6);
@@ -247,7 +247,7 @@ TEST(NormalTest, HasTheNormalDistribution) {
     const double normal = std::erfc(-static_cast<double>(values[i]) / std::numbers::sqrt2) / 2;
     largest_gap = std::max(largest_gap, std::abs((static_cast<double>(i) + 0.5) / 1e6 - normal));
   }
-  EXPECT_LT(largest_gap, 0.0025);  // 0.001 of the method and, at the 1 % level, 0.0016 of the sample
+  EXPECT_LT(largest_gap, 0.0025);  // 0.001 from the method and, at the 1 % level, 0.0016 from the sample
   EXPECT_GT(values.back(), 4);
   EXPECT_LT(values.back(), 8.21);
   EXPECT_LT(values.front(), -4);

@@ -1,5 +1,5 @@
-// What the frame of the dense chapters says of its times: each number of a row follows from the times of that
-// row, in the report and in the table. And how wrong a timed result may be.
+// The dense bench's report: each number of a row follows from the times of that row, in the report and in the
+// table. And the error that a timed result may have.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -28,9 +28,9 @@ __global__ void spin(int* sink, int rounds) {
   *sink = sum;
 }
 
-/// A call that takes longer each time, and on each rank: no two samples are equal, and no two of their
-/// median, least, largest and 99th percentile. A step of some microseconds, since a GPU's clock counts in
-/// tens of nanoseconds, and one call is not quite as long as the same one again.
+/// A call whose time grows with each call, and differs by rank, so that no two samples are equal, nor any two
+/// of median, least, largest and 99th percentile. The step is some microseconds, because a GPU's clock has a
+/// resolution of tens of nanoseconds, and times of equal calls vary.
 DenseBench::Enqueue longer_each_time(Rank& rank, int rounds) {
   auto sink = std::make_shared<DeviceBuffer<int>>(rank.device(), 1);
   CUDA_CHECK(cudaMemset(sink->data(), 0, sizeof(int)));
@@ -42,7 +42,7 @@ DenseBench::Enqueue longer_each_time(Rank& rank, int rounds) {
   };
 }
 
-/// The lines of a printed table by the name in their first cell; cells are two spaces or more apart.
+/// The lines of a printed table, by the text of the first cell; two spaces or more separate cells.
 std::map<std::string, std::vector<std::string>> lines_of(const std::string& text) {
   std::map<std::string, std::vector<std::string>> lines;
   std::istringstream in(text);
@@ -74,7 +74,7 @@ void expect_report_of(const nlohmann::json& result, const VariantTimes& times, d
   ASSERT_EQ(result.contains("exposed_ms"), role == "algorithm");
   ASSERT_EQ(result.contains("bus_gb_per_s"), role == "communication_only");
   if (product) {
-    const double rate = 2.0 * 19 * 8 * 17 / (ms * 1e9);  // rank 0 has 8 of 23 columns
+    const double rate = 2.0 * 19 * 8 * 17 / (ms * 1e9);  // rank 0 holds 8 of 23 columns
     EXPECT_DOUBLE_EQ(result["tflops"], rate);
     EXPECT_EQ(result["flops"], 2.0 * 19 * 8 * 17);
     EXPECT_EQ(result["bytes"], 4 * (19 * 17 + 17 * 8 + 19 * 8));
@@ -83,7 +83,7 @@ void expect_report_of(const nlohmann::json& result, const VariantTimes& times, d
     EXPECT_DOUBLE_EQ(result.value("percent_of_peak", 0.0), peak > 0 ? 100 * rate / peak : 0);
   }
   EXPECT_DOUBLE_EQ(result.value("exposed_ms", 0.0), role == "algorithm" ? ms - alone_ms : 0);
-  // All of A in f32, of which two thirds come to each rank.
+  // All of A in f32; each rank receives two thirds.
   const double bus = 19 * 17 * 4 * 2 / 3.0 / (ms * 1e6);
   EXPECT_DOUBLE_EQ(result.value("bus_gb_per_s", 0.0), role == "communication_only" ? bus : 0);
 }
@@ -104,7 +104,7 @@ void expect_line_of(const std::vector<std::string>& cells, const std::string& ro
 TEST(DenseBenchNumbersTest, EachNumberFollowsFromTheTimesOfItsRow) {
   Options options;
   options.variants = kChapter.variants;
-  options.iterations = 110;  // so many that the 99th percentile is not the largest
+  options.iterations = 110;  // enough that the 99th percentile is not the largest
   options.check = false;
   run_ranks(3, [&](Rank& rank) {
     GatherProblem<float> problem(rank, kWhole, 7);
@@ -119,7 +119,7 @@ TEST(DenseBenchNumbersTest, EachNumberFollowsFromTheTimesOfItsRow) {
     bench.time();
     Report report(kChapter, options);
     bench.save(report);
-    rank.barrier();  // nobody else prints
+    rank.barrier();  // no other rank prints
     if (rank.id() != 0) return;
     testing::internal::CaptureStdout();
     bench.print();
@@ -172,16 +172,17 @@ TEST(DenseBenchNumbersTest, OfSeveralAlgorithmsEachTimedResultIsCompared) {
   }
 }
 
-// ---- How wrong a timed result may be ----------------------------------------------------------------------
+// ---- The error that a timed result may have
+// ----------------------------------------------------------------
 
-/// On the rank's stream: a copy from pageable memory may return before the data is on the GPU, and that
-/// stream does not wait for the default one.
+/// Copies on the rank's stream. A copy from pageable memory may return before the data is on the GPU, and the
+/// rank's stream does not wait for the default stream.
 void upload(Rank& rank, const std::vector<float>& from, float* to) {
   CUDA_CHECK(
       cudaMemcpyAsync(to, from.data(), from.size() * sizeof(float), cudaMemcpyHostToDevice, rank.stream()));
 }
 
-/// True if C passes with its first element off by so much.
+/// True if C passes with `error` added to its first element.
 template <typename Problem>
 bool passes_with(Problem& problem, const std::vector<float>& c, double error) {
   const float first = static_cast<float>(static_cast<double>(c.front()) + error);
@@ -229,12 +230,13 @@ TEST(TimedResultsTest, AScatteredSumMayBeOffByItsBoundAndNoMore) {
   });
 }
 
-// Its bound has a name for each rounding (mlp_problem.cpp). Here it is a few parts in a million of Y's row.
+// The bound has a term for each rounding (mlp_problem.cpp). Here it is a few parts in a million of Y's row.
 TEST(TimedResultsTest, AnMlpBlockMayNotBeOffByOnePartInAThousand) {
   run_ranks(2, [](Rank& rank) {
     MlpProblem<float> problem(rank, {6, 128, 64}, 7, Activation::kGeluTanh);
     problem.fill_normal();
-    // What is expected: nothing passes but what is close to it. So Y is found element by element, by halving.
+    // The expected Y is not available, and only values close to it pass, so bisection finds each element of
+    // Y.
     std::vector<float> y(static_cast<std::size_t>(3 * 64), 0.0f);
     upload(rank, y, problem.c());
     const Verification zeros = problem.compare_normal(false);
@@ -253,7 +255,8 @@ TEST(TimedResultsTest, AnMlpBlockMayNotBeOffByOnePartInAThousand) {
   });
 }
 
-// ---- What is multiplied -----------------------------------------------------------------------------------
+// ---- The operands
+// ------------------------------------------------------------------------------------------
 
 template <typename Problem>
 std::vector<std::vector<float>> operands(Rank& rank, bool exact, std::uint64_t seed) {
@@ -262,7 +265,7 @@ std::vector<std::vector<float>> operands(Rank& rank, bool exact, std::uint64_t s
   return {on_host(problem.a(), 144), on_host(problem.b(), 144)};
 }
 
-/// A product of equal operands, or of the same ones for each seed, would hide that the two were mixed up.
+/// Equal operands, or operands that do not depend on the seed, would hide an exchange of the two.
 template <typename Problem>
 void expect_different_operands() {
   run_ranks(1, [](Rank& rank) {

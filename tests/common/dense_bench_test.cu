@@ -1,4 +1,4 @@
-// The frame of the dense chapters: what is right passes, what is wrong does not, what cannot run is left out.
+// The dense bench: right variants pass, wrong ones fail, variants that cannot run are skipped.
 #include "overlap/bench/dense_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ Options options() {
   return options;
 }
 
-/// What gather chapters compute, from all of A, which DenseBench gives only to products; can spoil an
-/// element.
+/// The result of gather chapters, from all of A, which DenseBench offers only to GEMM variants; can corrupt
+/// one element.
 template <Floating T>
 DenseBench::Enqueue product_of(GatherProblem<T>& problem, bool spoil) {
   return [&problem, spoil](cudaStream_t stream) {
@@ -81,7 +81,7 @@ enum class Fault {
 const float* first_operand(const GatherProblem<float>& problem) { return problem.whole_a(); }
 const float* first_operand(const ScatterProblem<float>& problem) { return problem.a(); }
 
-/// An algorithm with a C of its own, from which it copies, that is wrong in calls `first` to `last`.
+/// An algorithm that copies from its own right C; its result is wrong in calls `first` to `last`.
 template <typename Problem>
 DenseBench::Enqueue wrong_in_calls(Problem& problem, Fault fault, int first, int last) {
   const auto bytes = static_cast<std::size_t>(problem.product().m * problem.product().n) * sizeof(float);
@@ -102,7 +102,7 @@ DenseBench::Enqueue wrong_in_calls(Problem& problem, Fault fault, int first, int
   };
 }
 
-/// True if that is found, and named.
+/// True if the bench reports that variant by name.
 template <typename Problem>
 bool is_found(int ranks, Fault fault, int first, int last) {
   try {
@@ -121,8 +121,8 @@ bool is_found(int ranks, Fault fault, int first, int last) {
   return false;
 }
 
-// Of each variant: one call in verify(); in time() one to warm up, and in each of two iterations one of the
-// GPU's time and one with the host's. The GPU's last one is compared: the fifth of seven.
+// Calls of each variant: verify() makes one; time() makes one to warm up, then in each of two iterations one
+// timed by the GPU and one by the host. The GPU's last one is compared: call 5 of 7.
 constexpr int kVerified = 1, kTimed = 5, kCalls = 7;
 
 TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
@@ -146,7 +146,7 @@ TEST_F(DenseBenchTest, WhatEarlierCallsHaveLeftDoesNotPass) {
   }
 }
 
-/// Every element of a result, after poison_result().
+/// Every element of a result after poison_result().
 template <Floating T>
 void expect_poisoned(DenseProblem& problem, T* result, std::int64_t elements) {
   CUDA_CHECK(cudaMemset(result, 0, static_cast<std::size_t>(elements) * sizeof(T)));
@@ -227,7 +227,7 @@ TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
   EXPECT_THROW(run_ranks(2, [&](Rank& rank) { forgets(rank, true); }), WrongResult);
 }
 
-/// An operand of the problem changes its sign with negate(), and again with the next.
+/// negate() flips the sign of an operand of the problem; a second call restores it.
 template <Floating T>
 void expect_negated(DenseProblem& problem, const T* operand, std::int64_t elements) {
   problem.fill_normal();
@@ -255,7 +255,7 @@ TEST_F(DenseBenchTest, ANegatedProblemHasOtherOperands) {
   });
 }
 
-/// With one rank, the partial product is the whole one.
+/// With one rank, the partial GEMM is the whole one.
 template <Floating T>
 void verify_scatter(bool spoil) {
   run_ranks(1, [&](Rank& rank) {
@@ -310,7 +310,7 @@ TEST_F(DenseBenchTest, APartOfTheWorkIsNoAlgorithmThatIsLeft) {
       bench.verify();
     });
   };
-  EXPECT_NO_THROW(with(false));  // chosen by --only
+  EXPECT_NO_THROW(with(false));  // selected by --only
   EXPECT_THROW(with(true), Skip);
 }
 

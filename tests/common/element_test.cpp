@@ -34,7 +34,7 @@ TEST(VisitTypeTest, CallsTheFunctionWithTheType) {
 
 TEST(VisitTypeTest, TakesOnlyTheTypesThatItIsGiven) {
   const auto name = [](auto tag) {
-    static_assert(Floating<typename decltype(tag)::type>);  // compiled for no other type
+    static_assert(Floating<typename decltype(tag)::type>);  // not instantiated for other types
     return std::string(name_of(type_of<typename decltype(tag)::type>()));
   };
   EXPECT_EQ((visit_type<__half, float>(ElementType::kF16, name)), "f16");
@@ -87,8 +87,8 @@ TYPED_TEST(SixteenBitTest, EveryPatternKeepsItsBitsAndItsValue) {
   EXPECT_EQ(nans, (std::same_as<T, __half> ? 2 * 1023 : 2 * 127));
 }
 
-// Between two neighbours a and b: the middle goes to the even one; anything else, however near the middle, to
-// the nearer one. A float cannot hold what is that near.
+// Between two neighbours a and b: the midpoint rounds to the even one, any other value to the nearer one,
+// however near the midpoint it is. A float cannot represent such values.
 TYPED_TEST(SixteenBitTest, FromDoubleRoundsOnceToTheNearest) {
   using T = TypeParam;
   const int infinity = std::same_as<T, __half> ? 0x7C00 : 0x7F80;

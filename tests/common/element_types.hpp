@@ -12,7 +12,7 @@ namespace overlap {
 using ElementTypes = testing::Types<int, __half, __nv_bfloat16, float>;
 using FloatingTypes = testing::Types<__half, __nv_bfloat16, float>;
 
-/// Names the tests by --type's names.
+/// Names typed tests as --type does.
 struct TypeNames {
   template <typename T>
   static std::string GetName(int) {

@@ -1,12 +1,12 @@
-// What tests load in the place of the driver's library: several GPUs. A GPU's handle is a pointer to its
-// record. As in the true one, a function that a GPU does not know fails with a number other than 0.
+// A stand-in for the driver's NVML with several GPUs. A GPU's handle is a pointer to its record. As in NVML,
+// a function that a GPU does not support returns a nonzero code.
 #include <cstring>
 
 namespace {
 
 struct Gpu {
   const char* bus_id;
-  unsigned power_now_mw;  // 0: it does not tell
+  unsigned power_now_mw;  // 0: not supported
   unsigned long long reasons;
 };
 
@@ -34,7 +34,7 @@ bool running = false;
 
 extern "C" {
 
-// Not nvmlInitWithFlags: a process that starts the real one without GPUs has none, for anybody.
+// Not nvmlInitWithFlags: initialised first without GPUs, NVML has none for the rest of the process.
 int nvmlInit_v2() {
   running = true;
   return 0;
@@ -92,7 +92,7 @@ int nvmlDeviceGetTemperature(Gpu*, int sensor, unsigned* celsius) {
   return sensor == 0 ? 0 : kInvalid;
 }
 
-// By the name that drivers before 535 have.
+// The name in drivers before 535.
 int nvmlDeviceGetCurrentClocksThrottleReasons(Gpu* gpu, unsigned long long* reasons) {
   *reasons = gpu->reasons;
   return 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Headers of which virtual GPUs have one of their own declare what the real ones declare, by the same text.
+"""Headers that virtual GPUs replace declare the same as the real ones, by the same text.
 
     for_virtual_gpus_test.py OWN_FOLDER REAL_FOLDER"""
 import pathlib
@@ -8,12 +8,12 @@ import sys
 import unittest
 from typing import List
 
-# What begins and ends a fragment is the own one's business: the real one has registers.
+# The begin and the end of a fragment may differ: the real one has registers.
 OWN = {"Fragment()", "~Fragment()"}
 
 
 def declarations(text: str) -> List[str]:
-    """What stands in the header's namespaces and structs, without bodies, comments, macros and names that nobody calls."""
+    """The declarations in the header's namespaces and structs, without bodies, comments, macros and private names."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
     text = re.sub(r"^[ \t]*#.*?(?<!\\)$", "", text, flags=re.MULTILINE | re.DOTALL)
     found: List[str] = []

@@ -63,7 +63,7 @@ TYPED_TEST(FreivaldsTest, SaysHowSureItIs) {
   EXPECT_TRUE(describe(product.check(product.c, 1, 3)).ends_with("2^-93)"));
 }
 
-// A single wrong element is found always, not almost always.
+// A single wrong element is always found, with certainty.
 TYPED_TEST(FreivaldsTest, EverySingleWrongElementIsFound) {
   using T = TypeParam;
   const MatmulShape shape = {40, 30, 500};
@@ -86,7 +86,7 @@ TYPED_TEST(FreivaldsTest, EverySingleWrongElementIsFound) {
   }
 }
 
-// Errors that cancel in the sum of a row, as when two elements change places: a vector of ones would not do.
+// Errors that cancel in the sum of a row, such as two exchanged elements: a vector of ones would miss them.
 TYPED_TEST(FreivaldsTest, ErrorsThatCancelAreFound) {
   using T = TypeParam;
   const MatmulShape shape = {20, 64, 300};
@@ -106,8 +106,8 @@ TYPED_TEST(FreivaldsTest, ErrorsThatCancelAreFound) {
   EXPECT_GT(swaps, 200);
 }
 
-/// Errors of 1, 0 and -1 in a row of so many columns that the first vector of this seed does not notice: the
-/// difference of two sets of columns with equal sums, found among a million of them.
+/// A row of errors 1, 0 and -1 that the first vector of this seed misses: the difference of two sets of
+/// columns with equal sums, found among a million sets.
 std::vector<int> unnoticed_errors(std::int64_t columns, std::uint64_t seed) {
   const RandomBits bits(seed, kFreivalds);
   std::vector<std::int64_t> x;
@@ -131,7 +131,7 @@ std::vector<int> unnoticed_errors(std::int64_t columns, std::uint64_t seed) {
   return errors;
 }
 
-// What one vector misses another one finds: the second, or that of another seed.
+// An error that one vector misses is found by the second vector, or by another seed's.
 TEST(FreivaldsVectorsTest, AreDifferentOnes) {
   constexpr std::uint64_t kSeed = 7;
   const Product<float> product({3, 64, 300});
@@ -144,7 +144,7 @@ TEST(FreivaldsVectorsTest, AreDifferentOnes) {
   EXPECT_EQ(product.check(wrong, kSeed + 1, 1).wrong_rows, 1);
 }
 
-// 2^53 times a multiple of 2^11 is nothing modulo 2^64: such a value must not get into a sum.
+// 2^53 times a multiple of 2^11 is 0 modulo 2^64: such a value must not enter a sum.
 TEST(FreivaldsVectorsTest, AreNotMultipliedWithWhatWouldWrapAround) {
   std::uint64_t seed = 0;
   while ((1 + below(std::uint64_t{1} << 31, RandomBits(seed, kFreivalds).at(0))) % 2048 != 0) ++seed;
@@ -168,7 +168,7 @@ TYPED_TEST(FreivaldsTest, WrongRowsAreCountedAndTheFirstOnesShown) {
   }
   const Verification verification = product.check(wrong);
   EXPECT_EQ(verification.wrong_rows, 4);
-  EXPECT_EQ(verification.mismatches, 6);  // three rows were enough for five mismatches
+  EXPECT_EQ(verification.mismatches, 6);  // five mismatches need three rows
   ASSERT_EQ(verification.first.size(), kMismatchesShown);
   const std::int64_t rows[] = {9, 9, 11, 11, 30};
   const std::int64_t columns[] = {1, 3, 1, 3, 1};
@@ -180,7 +180,7 @@ TYPED_TEST(FreivaldsTest, WrongRowsAreCountedAndTheFirstOnesShown) {
       << describe(verification);
 }
 
-// The rank has all of A and its own columns of B, and names places in the whole matrix.
+// The rank holds all of A and its own columns of B; reported indices are those of the whole matrix.
 TYPED_TEST(FreivaldsTest, EachRankChecksItsShard) {
   using T = TypeParam;
   const MatmulShape shape = {30, 50, 200};
@@ -287,7 +287,7 @@ TEST(FreivaldsBoundTest, IsExact) {
   const auto check = [](int a, int b, std::int64_t n) {
     const std::vector<int> a_row = {a, -a};
     std::vector<int> b_matrix(static_cast<std::size_t>(2 * n), b);
-    std::fill(b_matrix.begin() + n, b_matrix.end(), -b);  // C = 2 a b, as large as it can be
+    std::fill(b_matrix.begin() + n, b_matrix.end(), -b);  // C = 2 a b, the largest possible
     std::vector<int> c(static_cast<std::size_t>(n));
     reference_matmul({1, n, 2}, a_row, b_matrix, c);
     return check_product<int>({1, n, 2}, a_row, b_matrix, c, whole_matrix(1, n), 1);
@@ -298,7 +298,7 @@ TEST(FreivaldsBoundTest, IsExact) {
   EXPECT_THROW(check(512, 1, 1 << 22), UsageError);  // 2^32
   EXPECT_THROW(check(1, 2147483647, 100), UsageError);
   EXPECT_TRUE(check(2147483647, 0, 100).ok());
-  // Sums of B x overflow however small A is.
+  // Sums of B x overflow even if A is 0.
   EXPECT_THROW(check(0, 2147483647, 100), UsageError);
 }
 

@@ -1,4 +1,4 @@
-// Row-major products by cuBLAS, on any GPUs, against the CPU's reference.
+// Row-major GEMMs by cuBLAS, on any GPUs, against the CPU's reference.
 #include "overlap/gpu/gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace overlap {
 namespace {
 
-// Tiny and uneven ones too, and sizes whose rows are no multiple of 16 bytes.
+// Also tiny and uneven sizes, and rows whose bytes are no multiple of 16.
 constexpr MatmulShape kShapes[] = {{1, 1, 1},    {1, 7, 3},      {5, 1, 9},        {2, 3, 1},
                                    {17, 31, 13}, {64, 128, 256}, {129, 257, 1000}, {200, 8, 2048}};
 
@@ -38,7 +38,7 @@ std::vector<double> transposed(const std::vector<double>& matrix, std::int64_t r
   return out;
 }
 
-// The rows, each padded to `ld` elements with what must be neither read nor written.
+// The rows, each padded to `ld` elements with values that must be neither read nor written.
 template <typename T>
 std::vector<T> padded(const std::vector<double>& matrix, std::int64_t columns, std::int64_t ld) {
   std::vector<T> out;
@@ -63,7 +63,7 @@ DeviceBuffer<T> on_device(const std::vector<T>& values) {
   DeviceBuffer<T> buffer(0, values.size());
   if (values.empty()) return buffer;
   CUDA_CHECK(cudaMemcpy(buffer.data(), values.data(), buffer.bytes(), cudaMemcpyHostToDevice));
-  CUDA_CHECK(cudaDeviceSynchronize());  // the copy may still be under way, and other streams do not wait
+  CUDA_CHECK(cudaDeviceSynchronize());  // the copy may be pending, and other streams do not wait for it
   return buffer;
 }
 
@@ -86,8 +86,8 @@ class GemmTest : public testing::Test {
     CUDA_CHECK(cudaSetDevice(0));
   }
 
-  // Computes a product of exact data, whose rows are `padding` elements apart, and compares all of C, and
-  // what lies between its rows.
+  // Computes a GEMM of exact data with `padding` elements between rows, and compares all of C, padding
+  // included.
   static void expect_right(MatmulShape shape, const GemmOptions& options, std::int64_t padding) {
     std::vector<T> a(static_cast<std::size_t>(shape.m * shape.k));
     std::vector<T> b(static_cast<std::size_t>(shape.k * shape.n));
@@ -184,7 +184,7 @@ TYPED_TEST(GemmTest, AddsToWhatIsThere) {
   }
 }
 
-// A sum of nothing is 0: C is beta C, and what it held is not read if beta is 0.
+// If K is 0, C = beta C; if beta is 0 too, C is not read.
 TYPED_TEST(GemmTest, NothingToSum) {
   for (const std::int64_t padding : {0, 5}) {
     TestFixture::expect_right({5, 7, 0}, {}, padding);
@@ -270,7 +270,7 @@ TYPED_TEST(GemmTest, TheHandleKeepsTheStream) {
   }
 }
 
-// Refused before cuBLAS is called, so these need no GPU.
+// Rejected before cuBLAS is called, so no GPU is needed.
 TEST(GemmRefusesTest, SizesBeyond31Bits) {
   const std::int64_t large = std::int64_t{1} << 31;
   const float* factor = nullptr;

@@ -55,7 +55,7 @@ TEST(GpuClocksTest, NamesWhatHoldsTheClocksDown) {
   std::vector<GpuState> after(4, state(1500, 700, 85));
   after[0].slowed_by_power = after[2].slowed_by_power = after[2].slowed_by_heat = true;
   std::vector<GpuState> before(4, state(1500, 700, 85));
-  for (GpuState& gpu : before) gpu.slowed_by_heat = gpu.slowed_by_hardware = true;  // not any more
+  for (GpuState& gpu : before) gpu.slowed_by_heat = gpu.slowed_by_hardware = true;  // ended before the run
   const GpuClocks clocks = clocks_of(before, after);
   EXPECT_EQ(clocks.line(),
             "clock 1500 -> 1500 MHz, power 700 of 700 W, 85 C; clocks held down by power on 2 of 4 GPUs; "
@@ -81,7 +81,7 @@ TEST(GpuClocksTest, VirtualGpusSayNothing) {
   run_ranks(2, [](Rank& rank) { EXPECT_TRUE(gpu_states(rank).empty()); });
 }
 
-// The library of fake_nvml.cpp: GPU 0000:18:00.0 says everything, 0000:2a:00.0 is old.
+// The library of fake_nvml.cpp: GPU 0000:18:00.0 supports everything, 0000:2a:00.0 is an old one.
 TEST(NvmlTest, ReadsTheStateOfAGpu) {
   const Nvml nvml(FAKE_NVML);
   EXPECT_EQ(nvml.driver_version(), "580.1");
@@ -96,8 +96,7 @@ TEST(NvmlTest, ReadsTheStateOfAGpu) {
   EXPECT_TRUE(state.slowed_by_hardware);
 }
 
-// One reason each: idle; the power cap and the power brake; heat, as software and as hardware see it; the
-// rest.
+// Each bit alone: idle; power cap and power brake; thermal slowdown by software and by hardware; all others.
 TEST(NvmlTest, KnowsEachReasonOfSlowClocks) {
   const Nvml nvml(FAKE_NVML);
   std::string power, heat, hardware;

@@ -19,7 +19,7 @@ using Pool = HandlePool<std::string, std::unique_ptr<int>>;
 void give_back(Pool& pool, const std::string& kind, int handle) {
   pool.give_back(kind, std::make_unique<int>(handle));
 }
-/// The handle that is taken; 0 if there is none.
+/// The handle taken from the pool; 0 if there is none.
 int take(Pool& pool, const std::string& kind) {
   const auto handle = pool.take(kind);
   return handle ? **handle : 0;
@@ -77,7 +77,7 @@ TEST(HandlePoolTest, AllOfThemAreDroppedAtOnce) {
   EXPECT_EQ(pool.idle("high") + pool.idle("normal"), 0u);
 }
 
-/// A handle whose destruction looks at the pool, as that of a stream gives its place back.
+/// A handle whose destructor reads the pool, as a stream's does to release its slot.
 struct Curious {
   HandlePool<int, Curious>* pool;
   std::atomic<int>* destroyed;

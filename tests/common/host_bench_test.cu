@@ -1,4 +1,4 @@
-// The bench without ranks compares what it says: an algorithm that is wrong in a call that counts is found.
+// The bench without ranks verifies its results: an algorithm that is wrong in a verified call fails.
 #include "overlap/bench/host_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ enum class Fault {
   kLeavesAnElement,  ///< the last one keeps what it has
 };
 
-/// What is wrong with the algorithms that a test makes, in calls `first` to `last`.
+/// The fault of all algorithms in a test, in calls `first` to `last`.
 struct Faulty {
   Fault fault = Fault::kNone;
   int first = 0, last = 0;
 };
 Faulty faulty;
 
-/// A product by the CPU, with a C of its own for the GPU's.
+/// A GEMM on the CPU; `on_gpu_` stands in for the GPU's C.
 class Product {
  public:
   Product(int gpus, MatmulShape shape) : gpus_(gpus), shape_(shape), on_gpu_(shape.m * shape.n) {}
@@ -64,7 +64,7 @@ Options options() {
   return options;
 }
 
-/// The report of a run with that fault in all variants.
+/// The report of a run in which all variants have this fault.
 nlohmann::json report_of(const Faulty& wrong, const Options& options) {
   faulty = wrong;
   const ChapterInfo chapter = {.name = "99_test"};
@@ -92,8 +92,8 @@ bool is_found(const Faulty& wrong) {
   return false;
 }
 
-// Of each variant: one call in verify(), which is compared; in time() one that says how many calls there is
-// time for, and two timed ones, of which the second is compared.
+// Calls of each variant: verify() makes one, which is compared; time() makes one to choose the number of
+// iterations, and two timed ones, of which the second is compared.
 constexpr int kVerified = 1, kTimed = 4;
 
 TEST(HostBenchTest, OneVerifiedAndOneTimedCallAreCompared) {

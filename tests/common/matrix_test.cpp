@@ -66,7 +66,7 @@ TEST(ShardTest, SaysItsPlace) {
 
 TEST(MatmulShapeTest, CountsMultiplyAdds) {
   EXPECT_EQ((MatmulShape{4096, 8192, 1024}.multiply_adds()), 34359738368.0);
-  // More than 64 bits hold.
+  // More than 64 bits can represent.
   const double huge = MatmulShape{1LL << 31, 1LL << 31, 1LL << 31}.multiply_adds();
   EXPECT_EQ(huge, 9903520314283042199192993792.0);
 }
@@ -100,7 +100,7 @@ TEST(CheckedElementsTest, TheSentenceHasTheSizes) {
 }
 
 TEST(FillIntegersTest, IsTheSameEverywhere) {
-  // From a second implementation, in Python.
+  // Computed by a second implementation, in Python.
   std::vector<int> values(6);
   fill_integers(values, 0, 99, 1);
   EXPECT_EQ(values, (std::vector<int>{36, 94, 4, 77, 21, 77}));
@@ -135,7 +135,7 @@ TEST(FillIntegersTest, EachValueHasItsShare) {
     ASSERT_LE(value, 5);
     ++counts[static_cast<std::size_t>(value + 5)];
   }
-  // 10000 expected, with a standard deviation of 95. The seed is fixed, so this holds always or never.
+  // 10000 are expected, with a standard deviation of 95. The seed is fixed, so the test is deterministic.
   for (const int count : counts) EXPECT_NEAR(count, 10000, 500);
 }
 

@@ -22,7 +22,7 @@ TEST(MetricsTest, Products) {
 
 TEST(MetricsTest, Communication) {
   EXPECT_DOUBLE_EQ(exposed_ms(1.25, 1), 0.25);
-  EXPECT_DOUBLE_EQ(exposed_ms(0.75, 1), -0.25);  // noise stays visible
+  EXPECT_DOUBLE_EQ(exposed_ms(0.75, 1), -0.25);  // noise is reported unchanged
   EXPECT_DOUBLE_EQ(hidden_percent(1.25, 1, 0.5), 50);
   EXPECT_DOUBLE_EQ(hidden_percent(1, 1, 0.5), 100);
   EXPECT_DOUBLE_EQ(hidden_percent(1.5, 1, 0.5), 0);

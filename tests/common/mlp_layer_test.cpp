@@ -24,7 +24,7 @@ TEST(ReferenceNorm, RefusesHalfARow) {
 }
 
 TEST(ReferenceMlp, IsTheBlockOfTwoTokens) {
-  // norm is (1, 1) and (1, -1); times W1: (1, -1, 3) and (1, 3, -1); ReLU; times W2; plus X.
+  // The norms are (1, 1) and (1, -1); times W1: (1, -1, 3) and (1, 3, -1); ReLU; times W2; plus X.
   const Floats x = {2, 2, 4, -4}, gain = {1, 1}, w1 = {1, 1, 1, 0, -2, 2}, w2 = {1, 0, 0, 10, 5, 100};
   const std::vector<double> y = reference_mlp<float>(x, {gain, w1, w2, Activation::kRelu, 0});
   EXPECT_EQ(y, (std::vector<double>{2 + 1 + 15, 2 + 300, 4 + 1, -4 + 30}));
@@ -42,7 +42,7 @@ TEST(Activated, KnownValues) {
   EXPECT_NEAR(activated(Activation::kGeluErf, 1), 0.8413447460685429, 1e-15);  // the normal distribution at 1
   EXPECT_NEAR(activated(Activation::kGeluErf, -1), -0.15865525393145707, 1e-15);
   EXPECT_NEAR(activated(Activation::kGeluTanh, 1), 0.8411919906082768, 1e-15);
-  for (const double v : {0.1, 0.7, 2.5}) {  // of both: act(v) = act(-v) + v
+  for (const double v : {0.1, 0.7, 2.5}) {  // both variants: act(v) = act(-v) + v
     for (const Activation gelu : {Activation::kGeluTanh, Activation::kGeluErf}) {
       EXPECT_NEAR(activated(gelu, v), activated(gelu, -v) + v, 1e-15);
     }

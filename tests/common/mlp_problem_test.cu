@@ -1,4 +1,4 @@
-// The data of the MLP block: they must tell a right block from one that leaves a step out or mixes up rows.
+// The MLP block's data must distinguish a right block from one that skips a step or exchanges rows.
 #include "overlap/bench/mlp_problem.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,7 @@ std::vector<double> to_host(const T* data, std::int64_t elements) {
   return values;
 }
 
-/// Each row and each column of a matrix has elements of both signs, no two rows are equal, and no two
-/// columns.
+/// Each row and each column has elements of both signs; no two rows and no two columns are equal.
 void expect_no_two_alike(const std::vector<double>& matrix, std::size_t columns) {
   std::vector<std::vector<double>> lines(columns);
   for (std::size_t i = 0; i < matrix.size(); ++i) {

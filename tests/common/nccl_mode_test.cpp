@@ -33,7 +33,7 @@ TEST(NcclModeTest, VirtualNcclRefusesTheOthersByName) {
   EXPECT_EQ(why_not(NcclMode::kCopyEngine).substr(0, 13), "'copy-engine'");
 }
 
-// With a window, NCCL would use NVLink multicast unless it is told not to.
+// With a window, NCCL would use NVLink multicast unless that is disabled.
 TEST(NcclModeTest, NoWindowWithMulticast) {
   if (nccl_modes().size() == 1) GTEST_SKIP() << why_not(NcclMode::kRegistered);
   const char* setting = std::getenv("NCCL_NVLS_ENABLE");

@@ -124,7 +124,7 @@ TEST(OptionsTest, AModeOfNcclKeepsItsVariant) {
   EXPECT_EQ(parse_with_nccl({"--nccl", "plain", "--only", "nccl"}, false)->variants, Names{"nccl"});
   EXPECT_THROW(parse_with_nccl({"--nccl", "plain", "--only", "nccl_registered"}, true), UsageError);
   EXPECT_THROW(parse_with_nccl({"--nccl", "fast"}, true), UsageError);
-  EXPECT_THROW(parsed({"--nccl", "plain"}), UsageError);  // a chapter without NCCL does not know it
+  EXPECT_THROW(parsed({"--nccl", "plain"}), UsageError);  // no option of a chapter without NCCL
 }
 
 TEST(OptionsTest, AModeThatTheProgramWasBuiltWithoutIsASkip) {
@@ -202,7 +202,7 @@ TEST(OptionsTest, Refusals) {
   }
 }
 
-// Refused too, but in words that depend on CLI11's version.
+// Also rejected, but the message depends on CLI11's version.
 TEST(OptionsTest, OddRefusals) {
   std::ostringstream out;
   EXPECT_THROW(parse({"--gpus="}, out), UsageError);
@@ -243,7 +243,7 @@ TEST(OptionsTest, Help) {
   EXPECT_FALSE(parse({"--help"}, out).has_value());
   const std::string help = out.str();
   std::size_t last = 0;
-  // Each option is there, in this order; the six common ones first.
+  // All options in this order; the six common ones first.
   for (const char* option :
        {"--gpus", "--m ", "--n ", "--k ", "--iterations", "--json", "--warmup", "--type", "--seed", "--check",
         "--no-check", "--timeline", "--list", "--only", "--timeout", "--help"}) {

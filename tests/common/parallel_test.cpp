@@ -76,7 +76,7 @@ TEST(ParallelSharesTest, ExceptionsReachTheCallerAfterAllHaveEnded) {
     EXPECT_STREQ(error.what(), "share from 0");
   }
   EXPECT_EQ(started, ended);
-  // The last share, which runs in a thread of its own where there are two.
+  // The last share, which has a thread of its own if there are two shares.
   const auto fail_in_the_last = [](Range share) {
     if (share.end == 1000) throw std::runtime_error("last");
   };

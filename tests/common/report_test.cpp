@@ -175,7 +175,7 @@ TEST_F(WriteFileTest, AFailureLeavesNothingBehind) {
 
 TEST_F(WriteFileTest, AFullDiskLeavesTheOldFile) {
   write_file(path("a"), "old");
-  // A limit on the size of files stands for the full disk.
+  // A limit on the file size stands in for a full disk.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto write_too_much = [this] {
     std::signal(SIGXFSZ, SIG_IGN);

@@ -1,4 +1,4 @@
-// A row that is given once says the same where it is printed and where it is saved.
+// One definition of a row gives the printed and the saved values.
 #include "overlap/bench/result_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who is next in a ring, and whose shard is where.
+// Neighbours in a ring, and the rank that holds each shard.
 #include "overlap/gpu/ring.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(RingTest, EveryRankHasEveryShardOnce) {
   }
 }
 
-// What a rank has in a step is what its right neighbour had in the step before.
+// In each step a rank holds the shard that its right neighbour held in the step before.
 TEST(RingTest, ShardsMoveOneRankToTheLeft) {
   for (const int ranks : {2, 3, 8}) {
     for (int rank = 0; rank < ranks; ++rank) {

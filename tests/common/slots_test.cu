@@ -1,4 +1,4 @@
-// Places for what other ranks send: aligned, apart, and two sets of them.
+// Slots for data from other ranks: aligned, disjoint, in two sets.
 #include "overlap/gpu/slots.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(SlotsTest, CallsUseTheSetsInTurns) {
   });
 }
 
-// Each rank writes into every slot of every rank; nobody's values lie where another one's do.
+// Each rank writes to every slot of every rank; no two slots overlap.
 TEST(SlotsTest, EveryRankReachesItsSlotOnEveryOther) {
   constexpr int kRanks = 3;
   try {

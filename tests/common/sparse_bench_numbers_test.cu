@@ -1,5 +1,4 @@
-// What the frame of the sparse chapters says of several ranks: whose times count, and that the result of each
-// rank is compared.
+// The sparse bench on several ranks: which rank's times it reports, and that it verifies each rank's result.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace {
 using Bench = SparseBench<std::int32_t, float>;
 
 const ChapterInfo kChapter = {.name = "99_test", .variants = {"one", "other"}};
-constexpr int kRanks = 3, kIterations = 110, kWarmup = 2;  // so many that p99 is not the largest
+constexpr int kRanks = 3, kIterations = 110, kWarmup = 2;  // enough that p99 is not the largest
 
 __global__ void spin(int* sink, int rounds) {
   int sum = *sink;
@@ -31,8 +30,8 @@ __global__ void spin(int* sink, int rounds) {
   *sink = sum;
 }
 
-/// The phases of a rank in a call, made up: in no two calls, and on no two ranks, are they alike. The last
-/// rank has no rows, and so one phase less.
+/// Made-up phases of a rank in a call; they differ in all calls and on all ranks. The last rank has no rows,
+/// and so one phase less.
 std::vector<Phase> made_up_phases(int base, int rank, int call) {
   const double map = base + (7 * rank + 5 * call) % 11 + 0.001 * call;
   const double fill = 2 * base + (3 * rank + 4 * call) % 13 + 0.002 * call;
@@ -41,7 +40,7 @@ std::vector<Phase> made_up_phases(int base, int rank, int call) {
   return {{"fill", fill}, {"map", map}, {"all_reduce", all_reduce}};
 }
 
-/// Adds nothing up. Takes longer in each call, and on the last rank longest.
+/// Computes no sum. Its time grows with each call, and is longest on the last rank.
 class MadeUp {
  public:
   MadeUp(Rank& rank, int base) : rank_(rank), base_(base), sink_(rank.device(), 1) {
@@ -63,7 +62,7 @@ class MadeUp {
   DeviceBuffer<int> sink_;
 };
 
-double middle(std::vector<double> samples) {  // of an even number
+double middle(std::vector<double> samples) {  // of an even number of samples
   std::sort(samples.begin(), samples.end());
   return (samples[samples.size() / 2 - 1] + samples[samples.size() / 2]) / 2;
 }
@@ -74,10 +73,10 @@ double part_of(const std::vector<Phase>& phases, const std::string& name) {
   return 0;
 }
 
-/// What has to come out of the made-up phases: by name; and the skew.
+/// The expected phases by name, computed from the made-up ones; and the skew.
 std::map<std::string, double> expected_phases(int base) {
   std::map<std::string, std::vector<double>> samples;
-  for (int call = 2 + kWarmup; call < 2 + kWarmup + kIterations; ++call) {  // the first says how many fit
+  for (int call = 2 + kWarmup; call < 2 + kWarmup + kIterations; ++call) {  // the first sets their number
     std::map<std::string, std::vector<double>> of_ranks;
     for (int rank = 0; rank < kRanks; ++rank) {
       const std::vector<Phase> phases = made_up_phases(base, rank, call);
@@ -132,7 +131,7 @@ TEST(SparseBenchNumbersTest, EachNumberIsThatOfItsVariantOverAllRanks) {
       EXPECT_EQ(other, bench.times_of("one")->host_ms.median) << "the slowest rank's time is everybody's";
     Report report(kChapter, options);
     bench.save(report);
-    rank.barrier();  // nobody else prints
+    rank.barrier();  // no other rank prints
     if (rank.id() != 0) return;
     testing::internal::CaptureStdout();
     bench.print();
@@ -150,7 +149,7 @@ TEST(SparseBenchNumbersTest, EachNumberIsThatOfItsVariantOverAllRanks) {
   });
 }
 
-/// The other ranks have nothing, so that the sum is what rank 0 has; on one rank the last element is spoilt.
+/// Only rank 0 has rows, so the sum equals its rows; on one rank the last element is corrupted.
 class CopiesOfRank0 {
  public:
   CopiesOfRank0(Rank& rank, SparseShape shape, bool spoils)

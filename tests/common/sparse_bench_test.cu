@@ -1,5 +1,4 @@
-// The frame of the sparse chapters compares what it says: a variant that is wrong in a call that counts is
-// found.
+// The sparse bench verifies its results: a variant that is wrong in a verified call fails.
 #include "overlap/bench/sparse_bench.hpp"
 
 #include <gtest/gtest.h>
@@ -20,8 +19,8 @@ using Bench = SparseBench<std::int32_t, float>;
 
 enum class Fault { kSpoilsAnElement, kLeavesAnElement, kWritesNothing, kLosesARow, kWritesNan };
 
-/// On one rank, whose row numbers are sorted and different, the sum is what comes in: copied, but in the
-/// calls that have a fault.
+/// On one rank with sorted, distinct row numbers, the sum equals the input: it is copied, except in faulty
+/// calls.
 class Copies {
  public:
   Copies(Rank& rank, SparseShape shape, Fault fault, int first, int last)
@@ -60,7 +59,7 @@ class Copies {
   int first_, last_, calls_ = 0, lost_ = 0;
 };
 
-/// True if a variant with that fault in calls `first` to `last` is found, and named.
+/// True if the bench reports a variant with that fault in calls `first` to `last` as wrong.
 bool is_found(Fault fault, int first, int last) {
   const SparseData data({10, 3, 4}, {{1, 4, 5, 9}}, 3);
   Options options;
@@ -81,8 +80,8 @@ bool is_found(Fault fault, int first, int last) {
   return false;
 }
 
-// Of each variant: two calls in verify(), of which the second is compared; in time() one that says how many
-// calls there is time for, and two timed ones, of which the second is compared.
+// Calls of each variant: verify() makes two, of which the second is compared; time() makes one to choose the
+// number of iterations, and two timed ones, of which the second is compared.
 constexpr int kVerified = 2, kTimed = 5;
 
 TEST(SparseBenchTest, OneVerifiedAndOneTimedCallAreCompared) {

@@ -1,4 +1,4 @@
-// What the sparse all-reduces keep from call to call: memory that grows, and a clock for phases.
+// State that sparse all-reduces keep between calls: buffers that grow, and a clock for phases.
 #include <gtest/gtest.h>
 
 #include "overlap/gpu/backend.hpp"
@@ -25,7 +25,7 @@ TEST(GrowingBufferTest, GrowsAndNeverShrinks) {
   });
 }
 
-// Work that still uses the old memory comes first.
+// Growing waits for work that still uses the old memory.
 TEST(GrowingBufferTest, WaitsForTheStreamBeforeItGrows) {
   run_ranks(1, [](Rank& rank) {
     GrowingBuffer<char> buffer(rank);
@@ -62,7 +62,7 @@ TEST(PhaseClockTest, NamesPhasesInOrderAndAddsUpThoseOfOneName) {
     const auto work = [&] { CUDA_CHECK(cudaMemsetAsync(memory.data(), 0, memory.bytes(), rank.stream())); };
     PhaseClock clock(rank.device());
     EXPECT_TRUE(clock.read().empty());
-    for (int call = 0; call < 2; ++call) {  // the second one tells nothing of the first
+    for (int call = 0; call < 2; ++call) {  // the second call reports nothing of the first
       clock.start(rank.stream(), "one");
       work();
       clock.next(rank.stream(), "two");
@@ -80,7 +80,7 @@ TEST(PhaseClockTest, NamesPhasesInOrderAndAddsUpThoseOfOneName) {
       EXPECT_GT(phases[0].ms, phases[2].ms);
       if (backend::modelled_time()) {
         EXPECT_GT(phases[1].ms,
-                  1.5 * phases[0].ms);  // four pieces of work, and two: both that are called "one"
+                  1.5 * phases[0].ms);  // four pieces of work against two (both phases named "one")
         EXPECT_LT(phases[1].ms, 3 * phases[0].ms);
       }
     }

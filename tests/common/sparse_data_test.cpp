@@ -80,7 +80,7 @@ TEST(SparseDataTest, MoreRowsThanThereAreAreRefused) {
   EXPECT_THROW(SparseData({10, 1, 1}, Entries{{-1}}, 1), std::invalid_argument);
 }
 
-/// The right result of some data, made entry by entry.
+/// The right result, built entry by entry.
 template <Floating T>
 struct Result {
   std::vector<std::int32_t> indices;
@@ -111,7 +111,7 @@ struct Result {
                                             std::span<const T>(values), {.zero_rows = zero_rows});
   }
 
-  /// Without row i of the result.
+  /// Removes row i of the result.
   void erase(std::size_t i, std::size_t features) {
     indices.erase(indices.begin() + static_cast<std::ptrdiff_t>(i));
     const auto first = values.begin() + static_cast<std::ptrdiff_t>(i * features);
@@ -152,7 +152,7 @@ TEST(SparseDataTest, EveryErrorIsFound) {
   expect_that_errors_are_found<float>(SparseValues::kReal);
 }
 
-// Two summands, two ranks: four roundings of 2^-24 at most.
+// Two summands on two ranks: at most four roundings of 2^-24.
 TEST(SparseDataTest, ARealSumMayBeOffByItsRoundingsAndNoMore) {
   const SparseData data({5, 1, 1}, Entries{{0}, {0}}, 1);
   double magnitude = 0;
@@ -188,7 +188,7 @@ TEST(SparseDataTest, TheFirstErrorIsNamed) {
             "row 1 of the result is row 8 of the table, and not row 7");
 }
 
-// Seeds for which row 0, of two entries, adds up to zero, and row 1, of one, cannot.
+// Seeds for which row 0, of two entries, sums to zero, and row 1, of one entry, cannot.
 TEST(SparseDataTest, ZeroRowsAreKeptOrDropped) {
   int found = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {

@@ -26,7 +26,7 @@ static_assert(kMoveOnly<PinnedBuffer<int>>);
 static_assert(std::is_convertible_v<Stream, cudaStream_t>);
 static_assert(std::is_convertible_v<Event, cudaEvent_t>);
 
-// These make no CUDA call, so they hold without a GPU and for a device that does not exist.
+// These make no CUDA call, so they pass without a GPU and for a device that does not exist.
 TEST(BufferTest, ZeroElements) {
   const DeviceBuffer<double> device(1000, 0);
   EXPECT_EQ(device.data(), nullptr);
@@ -111,7 +111,7 @@ TEST_F(StreamGpuTest, MovingTakesTheHandle) {
   ASSERT_NE(handle, nullptr);
   Stream taken(std::move(stream));
   EXPECT_EQ(taken.get(), handle);
-  EXPECT_EQ(stream.get(), nullptr);  // NOLINT(bugprone-use-after-move): what a move leaves is tested
+  EXPECT_EQ(stream.get(), nullptr);  // NOLINT(bugprone-use-after-move): tests the moved-from state
   stream = std::move(taken);
   EXPECT_EQ(stream.get(), handle);
   CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -144,7 +144,7 @@ TEST_F(StreamGpuTest, MoreThanThereIs) {
   }
   cudaGetLastError();
   EXPECT_THROW(PinnedBuffer<char>{petabyte}, std::bad_alloc);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // it left no error for the next check
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // no error is left for the next check
   EXPECT_EQ(current(), 0);
 }
 
@@ -162,7 +162,7 @@ TEST_F(StreamGpuTest, MemoryIsGivenBack) {
     DeviceBuffer<char> second(std::move(first));
     second = DeviceBuffer<char>(0, 2 * bytes);
   }
-  // A leak of either buffer would be 120 MiB or more. A driver may keep a little of its own.
+  // A leak of either buffer would be at least 120 MiB. The driver may keep a little memory of its own.
   EXPECT_LT(before - free_bytes(), std::int64_t{32} << 20);
 }
 

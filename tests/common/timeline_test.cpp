@@ -40,7 +40,7 @@ TimelineEntry copy(int from, int to, std::uint64_t bytes, double begin_ns, doubl
   return entry;
 }
 
-// What TimelineSection makes of its name.
+// The encoding of a TimelineSection's name.
 std::string section(const std::string& name) { return '\x1d' + name; }
 
 Json events_of(const Json& json, const char* kind) {
@@ -149,7 +149,7 @@ TEST(TimelineJsonTest, SectionsHaveTheirOwnZeroAndKeepTheRestOut) {
   EXPECT_EQ(processes, (std::vector<std::string>{"first: GPU 0", "first: GPU 1", "later: GPU 0"}));
 }
 
-// Whatever the order of the entries: nothing overlaps within a lane, and nothing is lost.
+// In any order of the entries: no overlap within a lane, and no entry is lost.
 TEST(TimelineJsonTest, OverlappingBarsGetLanesOfTheirOwn) {
   const std::vector<TimelineEntry> entries = {copy(0, 1, 1, 2000, 5000), copy(0, 2, 1, 0, 3000),
                                               copy(0, 3, 1, 2500, 2600), copy(0, 1, 1, 5000 - 1e-7, 6000)};
@@ -217,7 +217,7 @@ TEST(TimelineScopeTest, WithoutATimelineItDoesNothing) {
   }
 }
 
-// In a process of its own: a recording never ends.
+// In a process of its own, because a recording never ends.
 TEST(TimelineScopeTest, NamesWhatIsEnqueuedInside) {
   if (!backend::modelled_time()) GTEST_SKIP() << "a process with real GPUs must not be forked";
   const auto record = [] {

@@ -29,7 +29,7 @@ struct Problem {
     norms = matmul_norms<T>(s, a, b);
   }
 
-  // C in Out, summed from p = 0 on in f32, each sum cut off as tensor cores do (toward 0), in `partials`
+  // C in Out, summed from p = 0 in f32; each sum is truncated as tensor cores do (toward 0), in `partials`
   // parts that are rounded to T and added in T.
   template <typename Out>
   std::vector<Out> computed(int partials = 1) const {
@@ -77,12 +77,12 @@ TEST(MatmulToleranceTest, KnowsTheseByHand) {
   EXPECT_EQ(f16.value, 0x1p-11);
   EXPECT_EQ(f16.absolute, 0x1p-25);
   EXPECT_EQ(matmul_tolerance(8192, kBf16, kBf16).value, 0x1p-8);
-  // Nothing is added, so only the output's rounding is left.
+  // Nothing is added, so only the rounding of the output remains.
   EXPECT_LT(matmul_tolerance(0, kF16, kF16).magnitude, 1e-15);
-  // Eight partial sums in bf16: each term is rounded up to eight times more, 8 u / (1 - 8 u).
+  // Eight partial sums in bf16: each term is rounded up to eight more times, 8 u / (1 - 8 u).
   const Tolerance eight = matmul_tolerance(8192, kBf16, kF32, {kBf16, 8});
   EXPECT_NEAR(eight.magnitude, 1 / 31.0 + 0x1p-10, 1e-4);
-  // More of anything never makes it less.
+  // The tolerance grows with each argument.
   EXPECT_LT(matmul_tolerance(100, kF16, kF16).magnitude, matmul_tolerance(101, kF16, kF16).magnitude);
   EXPECT_LT(matmul_tolerance(100, kF16, kF16, {kF16, 2}).magnitude,
             matmul_tolerance(100, kF16, kF16, {kF16, 3}).magnitude);
@@ -123,7 +123,7 @@ TYPED_TEST(ToleranceTest, RightResultsPassAndWrongOnesDoNot) {
       const double bound = tolerance.magnitude * problem.norms.a_rows[i / static_cast<std::size_t>(shape.n)] *
                                problem.norms.b_columns[i % static_cast<std::size_t>(shape.n)] +
                            tolerance.value * std::abs(problem.exact[i]);
-      // Just outside, also after rounding to T.
+      // Just outside, even after rounding to T.
       const double outside =
           (std::abs(problem.exact[i]) + 1.01 * bound) * (1 + 2 * tolerance.value) + 0x1p-23;
       wrong[i] = from_double<T>(std::copysign(outside, problem.exact[i]));
@@ -142,7 +142,7 @@ TYPED_TEST(ToleranceTest, RightResultsPassAndWrongOnesDoNot) {
   }
 }
 
-// What a forgotten tile of K looks like: 64 products of 512 are missing in some elements.
+// The effect of a forgotten tile of K: some elements lack 64 of 512 terms.
 TYPED_TEST(ToleranceTest, AMissingTileIsNoticed) {
   using T = TypeParam;
   const Problem<T> problem({32, 32, 512});
@@ -174,7 +174,7 @@ TYPED_TEST(ToleranceTest, PartialSumsInANarrowTypeNeedTheirTolerance) {
   }
 }
 
-// Two results that are both right, at the two ends of the tolerance.
+// Two right results, at opposite ends of the tolerance.
 TYPED_TEST(ToleranceTest, TwoResultsMayDifferByTwiceAsMuch) {
   using T = TypeParam;
   const MatmulShape shape = {20, 30, 300};
@@ -186,7 +186,7 @@ TYPED_TEST(ToleranceTest, TwoResultsMayDifferByTwiceAsMuch) {
     const double bound =
         tolerance.magnitude * problem.norms.a_rows[i / 30] * problem.norms.b_columns[i % 30] +
         tolerance.value * std::abs(problem.exact[i]);
-    // Rounded toward the exact value, so that they stay within.
+    // Rounded toward the exact value, so that the result stays within the tolerance.
     const auto inside = [&](double value) {
       T element = from_double<T>(value);
       for (double x = value; std::abs(value_of(element) - problem.exact[i]) > bound;) {

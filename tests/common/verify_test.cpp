@@ -30,8 +30,7 @@ std::vector<int> naive_matmul(MatmulShape shape, const std::vector<int>& a, cons
   return c;
 }
 
-// Sizes on both sides of the reference's blocks (64 of K, 1024 of N, four rows of B at a time) and of thread
-// counts.
+// Sizes on both sides of the reference's blocks (64 of K, 1024 of N, four rows of B) and of thread counts.
 TEST(ReferenceMatmulTest, EqualsThreeLoops) {
   const MatmulShape shapes[] = {{1, 1, 1},    {1, 5, 3},     {7, 1, 2},     {3, 2, 65},     {17, 33, 63},
                                 {2, 1025, 5}, {5, 1024, 64}, {5, 1023, 67}, {3, 2049, 130}, {33, 31, 129}};
@@ -56,7 +55,7 @@ TEST(ReferenceMatmulTest, WrapsAround) {
 
 TEST(ReferenceMatmulTest, EmptySizes) {
   std::vector<int> c = {1, 2, 3, 4};
-  reference_matmul({2, 2, 0}, {}, {}, c);  // a sum of nothing is 0
+  reference_matmul({2, 2, 0}, {}, {}, c);  // an empty sum is 0
   EXPECT_EQ(c, std::vector<int>(4, 0));
   EXPECT_NO_THROW(reference_matmul({0, 3, 2}, {}, integers(2, 3, 1), {}));
   EXPECT_NO_THROW(reference_matmul({3, 0, 2}, integers(3, 2, 1), {}, {}));

@@ -1,4 +1,4 @@
-// Verification of all element types, and of shards; verify_test.cpp has what chapter 01 uses.
+// Verification of all element types, and of shards; verify_test.cpp covers what chapter 01 uses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,8 @@ template <typename T>
 class VerifyTest : public testing::Test {};
 TYPED_TEST_SUITE(VerifyTest, ElementTypes, TypeNames);
 
-// Sizes on both sides of the reference's blocks: 4 rows, 1024 rows, 64 of K, 256 of N, and a thread or two.
+// Sizes on both sides of the reference's blocks (4 rows, 1024 rows, 64 of K, 256 of N), and of one and two
+// threads.
 TYPED_TEST(VerifyTest, ReferenceEqualsThreeLoopsOnExactData) {
   using T = TypeParam;
   const MatmulShape shapes[] = {{1, 1, 1},     {1, 5, 3},     {7, 1, 2},       {3, 2, 65},    {17, 33, 63},
@@ -127,7 +128,7 @@ TYPED_TEST(VerifyTest, ACorruptedElementIsNoticed) {
       corrupt_one_element<T>(after);
       const Verification verification = compare_matrices<T>(before, after, 1);
       ASSERT_EQ(verification.mismatches, 1) << value;
-      if constexpr (Floating<T>) {  // by more than any tolerance of a result of that size
+      if constexpr (Floating<T>) {  // more than any tolerance of a result of that size
         EXPECT_GT(std::abs(verification.first[0].actual - value), 30000);
         EXPECT_TRUE(std::isfinite(verification.first[0].actual));
       }
@@ -190,7 +191,7 @@ TYPED_TEST(VerifyFloatingTest, AnExpectedNanIsTheCallersError) {
 TYPED_TEST(VerifyFloatingTest, BothZerosAreEqual) {
   using T = TypeParam;
   EXPECT_TRUE(compare_matrices<T>(elements<T>({0.0, -0.0}), elements<T>({-0.0, 0.0}), 2).ok());
-  if constexpr (SixteenBit<T>) {  // no other two patterns are
+  if constexpr (SixteenBit<T>) {  // no other two patterns are equal
     const std::vector<T> zero = elements<T>({0});
     EXPECT_FALSE(compare_matrices<T>(zero, std::vector<T>{from_bits<T>(1)}, 1).ok());
     EXPECT_FALSE(compare_matrices<T>(zero, std::vector<T>{from_bits<T>(0x8001)}, 1).ok());
@@ -198,7 +199,7 @@ TYPED_TEST(VerifyFloatingTest, BothZerosAreEqual) {
   }
 }
 
-// 2^24 + 1 and its like: a sum in f32 would lose the 1.
+// Like 2^24 + 1: a sum in f32 would lose the 1.
 TEST(ReferenceMatmulTest, SumsAreMadeInDouble) {
   const std::vector<float> a = {16777216, 1, -16777216};
   const std::vector<float> b = {1, 1, 1};
@@ -207,7 +208,7 @@ TEST(ReferenceMatmulTest, SumsAreMadeInDouble) {
   EXPECT_EQ(c[0], 1);
 }
 
-// A double just above the middle of two halves, which as a float is the middle.
+// A double just above the midpoint of two halves, whose float is the midpoint.
 TEST(ReferenceMatmulTest, SumsAreRoundedOnce) {
   const std::vector<__half> a = elements<__half>({1, 0x1p-11, 0x1p-14, 0});
   const std::vector<__half> b = elements<__half>({1, 1, 0x1p-24, 1});
@@ -229,7 +230,7 @@ TEST(VerificationTest, RanksAddUp) {
   ASSERT_EQ(all.first.size(), kMismatchesShown);
   EXPECT_EQ(all.first[0].rank, 1);
   EXPECT_EQ(all.first[0].row, 10);
-  // Room for what the first rank leaves.
+  // The first rank lists one mismatch, so four of the second's fit.
   Verification few =
       compare_matrices<int>(std::vector<int>{1, 1}, std::vector<int>{1, 2}, row_shard(4, 1, 2, 0));
   few += compare_matrices<int>(expected, wrong, Shard{{2, 22}, {0, 1}, 1, 1});

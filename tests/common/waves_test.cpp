@@ -7,8 +7,8 @@
 namespace overlap {
 namespace {
 
-// 256 tiles, as in the article on async tensor parallelism: 2 waves on 132 multiprocessors, and 4 tiles more
-// than 2 waves on the 126 that six busy ones leave.
+// 256 tiles, as in the article on async tensor parallelism: 2 waves on 132 SMs; on the 126 SMs that six busy
+// ones leave, 2 waves and 4 more tiles.
 TEST(WavesTest, TheArticlesExample) {
   const MatmulShape shape{4096, 4096, 4096};
   const Waves all = waves(shape, {256, 256}, 132);

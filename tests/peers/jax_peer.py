@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Measures JAX: its collective matmul kernel (Pallas, Mosaic GPU), best of a few tilings, and NCCL all-gather + cuBLAS.
 
-One process for all GPUs. Times are those of kernels, from CUPTI through JAX's own profiler: of each kernel the fastest
-GPU's, added up, without gaps between kernels, as JAX itself reports them. Nothing starts the GPUs together, so a kernel that
-waits for another GPU is as much longer as that one starts later: the slowest GPU's sum, device_max_ms in the report, holds
-that delay, and the time on which all ranks agree lies between the two.
+One process for all GPUs. Times are those of kernels, from CUPTI through JAX's own profiler: for each kernel the fastest GPU's,
+summed without gaps between kernels, as JAX itself reports them. The GPUs do not start together, and a kernel that waits for
+another GPU is longer by that GPU's delay: the slowest GPU's sum, device_max_ms in the report, includes the delay, and the time
+on which all ranks agree lies between the two.
 
-On more than 2 GPUs the kernel of JAX 0.11.2 can be wrong, so each call's result is compared. It counts the signals of all
-steps of its ring in one semaphore; a block without a tile signals step 1 before its GPU's other blocks have sent step 0, and
-the receiver, which has got as many signals as it waits for, multiplies rows that are not there yet. Seen on 4 x H200, driver
-580.159.04, with 128 tiles for 132 multiprocessors: with one GPU held back inside the kernel, GPU 2 had the rows of shard 0
-wrong in 8 of 8 calls. With a semaphore for each step, and nothing else changed, all calls were right.
+On more than 2 GPUs the kernel of JAX 0.11.2 can be wrong, so each call's result is verified. The kernel counts the signals of
+all steps of its ring in one semaphore; a block without a tile signals step 1 before its GPU's other blocks have sent step 0,
+and the receiver, whose count is then reached, multiplies rows that have not arrived. Seen on 4 x H200, driver 580.159.04, with
+128 tiles for 132 multiprocessors: with one GPU delayed inside the kernel, GPU 2 had wrong rows of shard 0 in 8 of 8 calls. With
+a semaphore for each step, and no other change, all calls were right.
 """
 import functools
 import importlib.util
@@ -28,24 +28,24 @@ OPERATIONS: Dict[str, Sequence[str]] = {
 }
 PROTOCOL = "sum of kernel times by CUPTI, minimum over GPUs as JAX reports it, median; interleaved with GEMM only"
 TOLERANCE = 0.02   # relative, in the Frobenius norm
-TUNING_RUNS = 3    # of each tiling; the best one is then measured in full
+TUNING_RUNS = 3    # of each tiling; the fastest is then measured in full
 
-# A part of the list in JAX's own example: which dimension's tiles come next, how wide the tiles are grouped, and along which
-# dimension two warp groups stand. Tiles are 128 x 128 x 64 for each warp group, with 4 stages.
+# A part of the list in JAX's own example: the dimension whose tiles come next, the width of a group of tiles, and the dimension
+# along which two warpgroups are placed. Tiles are 128 x 128 x 64 for each warpgroup, with 4 stages.
 TILINGS = [(minor, width, warps) for warps in "MN" for minor in "MN" for width in (8, 16)]
 
 Kernels = List[Tuple[str, float]]  # a kernel's name and its milliseconds, for each launch on each GPU
 
 
 def require_jax() -> None:
-    """Without importing it: the worker does that, when it has chosen its GPUs."""
+    """Does not import JAX: the worker does, after it has chosen its GPUs."""
     if importlib.util.find_spec("jax") is None:
         raise peer.NotRun("JAX is not installed")
 
 
 def over_gpus(kernels: Kernels, gpus: int) -> Tuple[float, float]:
-    """The sum over kernels of the slowest GPU's time and that of the fastest one's. The profiler does not say which GPU a
-    launch was on, so the launches of a name are ranked by time: every GPU has the same number of them."""
+    """The sums over kernels of the slowest and of the fastest GPU's time. The profiler does not name a launch's GPU, so the
+    launches of a name are sorted by time: every GPU has equally many."""
     by_name: Dict[str, List[float]] = {}
     for name, milliseconds in kernels:
         by_name.setdefault(name, []).append(milliseconds)
@@ -61,7 +61,7 @@ def over_gpus(kernels: Kernels, gpus: int) -> Tuple[float, float]:
 
 
 class Problem:
-    """The matrices on all GPUs, and the functions to be measured."""
+    """The matrices on all GPUs, and the measured functions."""
 
     def __init__(self, case: peer.Case) -> None:
         import jax
@@ -82,11 +82,11 @@ class Problem:
         return self._jax.jit(shard_map)
 
     def gemm_only(self) -> Callable[[], Tuple[Any, Kernels]]:
-        """The product alone."""
+        """The GEMM alone."""
         return self._measured(self._sharded(lambda a, b: a @ b), self._whole_a)
 
     def nccl(self) -> Callable[[], Tuple[Any, Kernels]]:
-        """XLA's all-gather, which is NCCL's, and the product."""
+        """XLA's all-gather, which is NCCL's, and the GEMM."""
         lax = self._jax.lax
         return self._measured(self._sharded(lambda a, b: lax.all_gather(a, "x", axis=0, tiled=True) @ b), self._a)
 
@@ -103,7 +103,7 @@ class Problem:
         return self._measured(self._sharded(function), self._a)
 
     def _measured(self, function: Any, a: Any) -> Callable[[], Tuple[Any, Kernels]]:
-        inputs = (a, -a)  # alternating, so that rows that a call took from the one before it have the wrong sign
+        inputs = (a, -a)  # alternating signs, so that stale rows of the previous call have the wrong sign
         calls = itertools.count()
 
         def once() -> Tuple[Any, Kernels]:
@@ -115,8 +115,7 @@ class Problem:
         return once
 
     def _squares_by_gpu(self) -> Any:
-        """Of a result and what it should be, on each GPU and for the rows of each shard of A: the sums of the error's squares
-        and of the reference's."""
+        """The sums of squares of a result's error and of the reference, on each GPU and for the rows of each shard of A."""
         jnp, gpus = self._jnp, self._case.gpus
 
         def squares(c: Any, reference: Any) -> Any:  # on one GPU
@@ -125,19 +124,19 @@ class Problem:
         return self._jax.jit(self._jax.shard_map(squares, out_specs=self._spec("x"), check_vma=False))
 
     def require_right(self, result: Any, expected: Any) -> None:
-        """Compares with the product alone. Throws WrongResult."""
+        """Compares a result with GEMM only. Throws WrongResult."""
         text = wrong_parts(self._jax.device_get(self._squares(result, expected)).tolist())
         if text:
             raise WrongResult(text)
 
 
 class WrongResult(RuntimeError):
-    """Says where."""
+    """A wrong result; the text says where."""
 
 
 def wrong_parts(squares: Sequence[Sequence[Sequence[float]]]) -> str:
-    """Empty if the result is right. `squares`: by GPU, the sums over each shard's rows of the error's squares, and of the
-    reference's."""
+    """The wrong parts as a sentence; empty if the result is right. `squares`: by GPU, the sums of squares over each shard's
+    rows, of the error and of the reference."""
     def relative(error: float, reference: float) -> float:
         return math.sqrt(error / reference) if reference > 0 and error == error else math.inf
     whole = relative(sum(map(sum, (error for error, _ in squares))), sum(map(sum, (reference for _, reference in squares))))
@@ -149,7 +148,7 @@ def wrong_parts(squares: Sequence[Sequence[Sequence[float]]]) -> str:
 
 
 def best_tiling(problem: Problem, case: peer.Case) -> Tuple[str, int, str]:
-    """The fastest of TILINGS. One that does not fit (shape, shared memory) or whose result is wrong is left out."""
+    """The fastest of TILINGS, without those that do not fit (shape, shared memory) or give a wrong result."""
     expected = problem.gemm_only()()[0]
     times: Dict[Tuple[str, int, str], float] = {}
     reason = "no tiling was tried"
@@ -170,7 +169,7 @@ def best_tiling(problem: Problem, case: peer.Case) -> Tuple[str, int, str]:
 
 
 def times_of(problem: Problem, case: peer.Case, run: Callable[[], Tuple[Any, Kernels]]) -> peer.Times:
-    """The variant and GEMM only, interleaved."""
+    """Times of the variant and GEMM only, interleaved."""
     gemm_only = problem.gemm_only()
     expected = gemm_only()[0]
     device, slowest, gemm = [], [], []
@@ -186,14 +185,14 @@ def times_of(problem: Problem, case: peer.Case, run: Callable[[], Tuple[Any, Ker
 
 
 def choose_gpus(gpus: int) -> None:
-    """Before JAX is imported: it must see just as many as it uses, since the kernel works over all of them."""
+    """Call it before JAX is imported: JAX must see only the GPUs that it uses, because the kernel works over all of them."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     chosen = visible.split(",") if visible else [str(gpu) for gpu in range(gpus)]
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen[:gpus])
 
 
 def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
-    """The one process."""
+    """The single worker process."""
     del rank, port
     choose_gpus(case.gpus)
     import jax

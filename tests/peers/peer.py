@@ -1,14 +1,13 @@
-"""What the scripts that measure other systems (the chapters' peers) have in common: options, worker processes with a time
-limit for each variant, table and JSON.
+"""Shared by the scripts that measure other systems (the chapters' peers): options, worker processes with a time limit for each
+variant, table and JSON.
 
 Each script measures one operation at one size, with the protocol of the chapters: f16 (matmul_all_reduce: bf16), random
-normals, device time, the
-slowest GPU, median, interleaved with the product alone (GEMM only) in the same processes. --m, --n and --k are the sizes of
-the whole problem, as the chapters' own:
-  all_gather_matmul      C[m, n] = A[m, k] B[k, n]: rank r has rows of A and columns of B, and wants its columns of C
-  matmul_reduce_scatter  C[m, n] = A[m, k] B[k, n]: rank r has columns of A and rows of B, and wants its rows of C
-  matmul_all_reduce      the same, and all ranks want all of C
-  mlp_block              m tokens, hidden size k, feed-forward size n: all-gather, product, GELU, product, reduce-scatter
+normals, device time, slowest GPU, median, interleaved with GEMM only in the same processes. --m, --n and --k are the sizes of
+the whole problem, as in the chapters:
+  all_gather_matmul      C[m, n] = A[m, k] B[k, n]: rank r holds rows of A and columns of B, and needs its columns of C
+  matmul_reduce_scatter  C[m, n] = A[m, k] B[k, n]: rank r holds columns of A and rows of B, and needs its rows of C
+  matmul_all_reduce      the same, and all ranks need all of C
+  mlp_block              m tokens, hidden size k, feed-forward size n: all-gather, GEMM, GELU, GEMM, reduce-scatter
 
 Exit status 0, 2 (nothing could be measured) or 77, with one line "not run: reason".
 """
@@ -30,7 +29,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "mlp_block")
 FAILED, NOT_RUN = 2, 77
 
-# Switches that change what is measured are stamped into the report. The host's own settings stay as they are.
+# Environment variables that affect measurements are recorded in the report; the host's settings are not changed.
 STAMPED = ("NCCL_", "TORCH_NCCL_", "TORCH_SYMM_MEM_", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 
@@ -40,7 +39,7 @@ class NotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What to measure."""
+    """The operation, its sizes, and the options of the measurement."""
     operation: str
     gpus: int
     m: int
@@ -56,11 +55,11 @@ class Case:
         return 2.0 * products * self.m * self.n * self.k / self.gpus
 
     def element_type(self) -> str:
-        """Of all matrices. PyTorch's small all-reduces know no f16."""
+        """The type of all matrices. PyTorch's small all-reduces do not support f16."""
         return "bf16" if self.operation == "matmul_all_reduce" else "f16"
 
     def require_even_shares(self) -> None:
-        """The peers know equal shards only."""
+        """Throws NotRun if shards would be unequal, which the peers do not support."""
         for name, size in (("m", self.m), ("n", self.n), ("k", self.k)):
             if size % self.gpus and not (name == "m" and self.operation == "matmul_all_reduce"):
                 raise NotRun(f"--{name} {size} is not a multiple of {self.gpus} GPUs")
@@ -68,14 +67,14 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """Samples of one variant in milliseconds, each of them the slowest rank's, and of GEMM only interleaved with it."""
+    """Samples of one variant in milliseconds, each the slowest rank's, and of GEMM only interleaved with it."""
     device_ms: List[float]
     gemm_only_ms: List[float]
     host_ms: List[float]
     more: Dict[str, Any]
 
     def result(self, variant: str, case: Case) -> Dict[str, Any]:
-        """One entry of the report."""
+        """The variant's entry in the report."""
         device, gemm = statistics.median(self.device_ms), statistics.median(self.gemm_only_ms)
         fields: Dict[str, Any] = {"variant": variant, "role": "algorithm", "gpus": case.gpus, "device_ms": device,
                                   "device_p99_ms": percentile(self.device_ms, 99),
@@ -86,13 +85,13 @@ class Times:
         return fields
 
 
-# What worker processes say: ("version", text), ("starts", variant), ("measured", variant, Times), ("done",), and any rank
+# Messages of workers: of rank 0 ("version", text), ("starts", variant), ("measured", variant, Times), ("done",); of any rank
 # ("failed", reason, variant or None) or ("not run", reason).
 Message = Tuple[Any, ...]
 
 
 class Progress:
-    """Tells the parent how far a worker is."""
+    """Reports a worker's progress to the parent."""
 
     def __init__(self, rank: int, messages: Any) -> None:
         self._rank, self._messages = rank, messages
@@ -103,7 +102,7 @@ class Progress:
             self._messages.put(message)
 
     def version(self, text: str) -> None:
-        """Of the framework."""
+        """The framework's version."""
         self._tell("version", text)
 
     def starts(self, variant: str) -> None:
@@ -117,11 +116,11 @@ class Progress:
         self._tell("measured", variant, times)
 
     def done(self) -> None:
-        """All variants are."""
+        """All variants are done."""
         self._tell("done")
 
     def failed(self, error: BaseException) -> None:
-        """On any rank."""
+        """A failure on any rank."""
         if isinstance(error, NotRun):
             self._messages.put(("not run", str(error)))
         else:
@@ -133,7 +132,7 @@ Work = Callable[[int, Case, Sequence[str], int, Progress], None]
 
 
 def run_worker(work: Work, rank: int, case: Case, variants: Sequence[str], port: int, messages: Any) -> None:
-    """A worker process."""
+    """The main function of a worker process."""
     progress = Progress(rank, messages)
     try:
         work(rank, case, variants, port, progress)
@@ -144,7 +143,7 @@ def run_worker(work: Work, rank: int, case: Case, variants: Sequence[str], port:
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
-    """The smallest sample that so many per cent of all do not exceed (nearest rank)."""
+    """The smallest sample that `percent` per cent of all do not exceed (nearest rank)."""
     return sorted(samples)[max(0, math.ceil(len(samples) * percent / 100) - 1)]
 
 
@@ -155,7 +154,7 @@ def sentence(error: BaseException) -> str:
 
 
 def free_port() -> int:
-    """A port of this host where the workers can meet."""
+    """A port of this host for the workers' rendezvous."""
     import socket
     with socket.socket() as meeting:
         meeting.bind(("127.0.0.1", 0))
@@ -163,7 +162,7 @@ def free_port() -> int:
 
 
 class Team:
-    """The worker processes of some variants. They end with `with`, whatever they are doing."""
+    """The worker processes of some variants. Leaving `with` ends them in any state."""
 
     def __init__(self, processes: int, work: Work, case: Case, variants: Sequence[str]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -180,13 +179,13 @@ class Team:
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes:
-            process.join(timeout=5)  # who is done frees its GPU in good order
+            process.join(timeout=5)  # a finished worker frees its GPU itself
             if process.is_alive():
                 process.kill()
                 process.join()
 
     def next(self, limit_s: float) -> Message:
-        """The next message; a failure if it does not come in time or a process has died."""
+        """The next message; a failure after the time limit or if a process has died."""
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             dead = [process.exitcode for process in self._processes if process.exitcode not in (None, 0)]
@@ -200,14 +199,14 @@ class Team:
         return "failed", f"not finished after {limit_s:g} s", None
 
     def kill(self) -> None:
-        """Ends all processes at once: they wait for each other."""
+        """Kills all processes, because they wait for each other."""
         for process in self._processes:
             process.kill()
 
 
 def measure(case: Case, variants: Sequence[str], processes: int, work: Work) -> Tuple[str, List[Dict[str, Any]]]:
-    """The framework's version, and one result for each variant. A variant that fails or hangs ends its processes, and the
-    others go on in new ones."""
+    """The framework's version, and one result for each variant. If a variant fails or hangs, its processes are ended, and the
+    remaining variants run in new ones."""
     version, results, left = "", [], list(variants)
     while left:
         with Team(processes, work, case, left) as team:
@@ -227,7 +226,7 @@ def measure(case: Case, variants: Sequence[str], processes: int, work: Work) -> 
                 elif kind == "failed":
                     team.kill()
                     running = content[1] or running
-                    failed = [running] if running else list(left)  # without a name it was the start, the same for all
+                    failed = [running] if running else list(left)  # no variant: the start failed, the same for all
                     results += [{"variant": name, "status": "failed", "reason": content[0]} for name in failed]
                     left = [name for name in left if name not in failed]
                     break
@@ -237,7 +236,7 @@ def measure(case: Case, variants: Sequence[str], processes: int, work: Work) -> 
 
 
 def gemm_only_result(results: List[Dict[str, Any]], case: Case) -> List[Dict[str, Any]]:
-    """The product alone, as measured beside the variants; nothing if none was measured."""
+    """GEMM only, as measured beside the variants; empty if none was measured."""
     times = [result["gemm_only_ms"] for result in results if "gemm_only_ms" in result]
     if not times:
         return []
@@ -247,7 +246,7 @@ def gemm_only_result(results: List[Dict[str, Any]], case: Case) -> List[Dict[str
 
 
 def hardware() -> Dict[str, str]:
-    """GPU, number of GPUs and driver, by the names that the chapters' reports use."""
+    """GPU, number of GPUs and driver, by the keys of the chapters' reports."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.splitlines()
@@ -263,7 +262,7 @@ def hardware() -> Dict[str, str]:
 
 def report(peer: str, protocol: str, version: str, machine: Dict[str, str], case: Case,
            results: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """The JSON: like a chapter's, with the peer in the place of the chapter."""
+    """The JSON report: like a chapter's, with the peer's name as the chapter."""
     options = {"operation": case.operation, "gpus": case.gpus, "m": case.m, "n": case.n, "k": case.k, "type": case.element_type(),
                "iterations": case.iterations, "warmup": case.warmup}
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith(STAMPED)}
@@ -274,7 +273,7 @@ def report(peer: str, protocol: str, version: str, machine: Dict[str, str], case
 
 
 def table(results: List[Dict[str, Any]]) -> str:
-    """For people."""
+    """The results as a text table."""
     lines = [f"{'variant':44} {'time us':>9} {'p99 us':>9} {'host us':>9} {'TFLOP/s':>8} {'x GEMM only':>12}"]
     for result in results:
         if "device_ms" not in result:
@@ -288,7 +287,7 @@ def table(results: List[Dict[str, Any]]) -> str:
 
 
 def parse(description: str, operations: Sequence[str]) -> Tuple[Case, Optional[pathlib.Path]]:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=description, epilog=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
 
@@ -313,8 +312,8 @@ def parse(description: str, operations: Sequence[str]) -> Tuple[Case, Optional[p
 
 def run_peer(peer: str, protocol: str, description: str, variants: Dict[str, Sequence[str]], require: Callable[[], None],
              processes: Callable[[Case], int], work: Work) -> int:
-    """A whole script: the exit status. `variants` are those of each operation; `require` throws NotRun if the framework is
-    not here; `processes` says how many the case needs."""
+    """Runs a whole script; returns the exit status. `variants` by operation; `require` throws NotRun if the framework is
+    missing; `processes` gives the number that a case needs."""
     case, json_path = parse(description, tuple(variants))
     try:
         require()

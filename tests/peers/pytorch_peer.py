@@ -2,9 +2,9 @@
 """Measures PyTorch: NCCL + cuBLAS and its fused operations (async tensor parallelism), each called eagerly and from a CUDA
 graph.
 
-One process for each GPU. A call is timed by events of its stream behind a gate: a kernel that waits long enough for the
-host to enqueue all, then a small all-reduce that lets all GPUs go together. So device times hold no launch overhead where
-the host can run ahead; the host's time is measured apart, from a barrier to the end of the synchronisation.
+One process for each GPU. A call is timed by events of its stream after a gate: a kernel that runs until the host has enqueued
+all work, then a small all-reduce that starts all GPUs together. So device times include no launch overhead if the host can run
+ahead; the host's time is measured separately, from a barrier to the end of the synchronisation.
 """
 import importlib.util
 import os
@@ -25,20 +25,20 @@ OPERATIONS: Dict[str, Sequence[str]] = {
     "mlp_block": ("nccl_mlp_block_eager", "nccl_mlp_block_graph"),
 }
 PROTOCOL = "device time by events behind a gate, maximum over ranks, median; interleaved with GEMM only"
-CLOCK_HZ = 2.0e9  # more than the GPUs' clock, so that the gate stays closed a little longer than asked for
-TOLERANCE = 0.02  # relative, in the Frobenius norm: sums in f16 round differently, a wrong shard gives about 1
+CLOCK_HZ = 2.0e9  # above the GPUs' clock, so that the gate stays closed a little longer than requested
+TOLERANCE = 0.02  # relative, in the Frobenius norm: rounding in f16 stays below, a wrong shard gives about 1
 
 Call = Callable[[], Any]  # enqueues one call and returns its result (a torch.Tensor)
 
 
 def require_pytorch() -> None:
-    """Without importing it: the workers do that."""
+    """Does not import PyTorch: the workers do."""
     if importlib.util.find_spec("torch") is None:
         raise peer.NotRun("PyTorch is not installed")
 
 
 def require_fused_operations(torch: Any) -> None:
-    """Throws if this PyTorch has none."""
+    """Throws if this PyTorch lacks the fused operations."""
     import torch.distributed._symmetric_memory  # noqa: F401  (defines them)
     for name in ("fused_all_gather_matmul", "fused_matmul_reduce_scatter"):
         if not hasattr(torch.ops.symm_mem, name):
@@ -68,13 +68,13 @@ def gather_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[st
         return torch.mm(gathered, b, out=c)
 
     def fused() -> Any:
-        # It also returns the gathered A, as NCCL's all-gather does. Without that it may use NVLink multicast.
+        # It also returns the gathered A, as NCCL's all-gather does; otherwise it may use NVLink multicast.
         return torch.ops.symm_mem.fused_all_gather_matmul(a_shard, [b], 0, group)[1][0]
     return gemm_only, {"nccl_all_gather_and_matmul": nccl, "fused_all_gather_matmul": fused}
 
 
 def scatter_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, Call]]:
-    """GEMM only (the rank's own summand), and the variants of matmul_reduce_scatter."""
+    """GEMM only (the rank's own partial sum), and the variants of matmul_reduce_scatter."""
     x = random_matrix(torch, case.m, case.k // case.gpus)
     w = random_matrix(torch, case.k // case.gpus, case.n)
     partial, alone = (x.new_empty(case.m, case.n) for _ in range(2))
@@ -94,7 +94,7 @@ def scatter_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[s
 
 
 def sum_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, Call]]:
-    """GEMM only (the rank's own summand), and the variants of matmul_all_reduce."""
+    """GEMM only (the rank's own partial sum), and the variants of matmul_all_reduce."""
     import torch.distributed._symmetric_memory as symmetric_memory
     x = random_matrix(torch, case.m, case.k // case.gpus).bfloat16()
     w = random_matrix(torch, case.k // case.gpus, case.n).bfloat16()
@@ -122,12 +122,12 @@ def sum_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, 
 
 
 def mlp_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, Call]]:
-    """GEMM only (both products and the GELU between them), and the block with NCCL."""
+    """GEMM only (both GEMMs and the GELU between them), and the block with NCCL."""
     del group
     dist, gelu = torch.distributed, torch.nn.functional.gelu
     share = case.n // case.gpus
     x_shard = random_matrix(torch, case.m // case.gpus, case.k)
-    up = random_matrix(torch, case.k, share, case.k ** -0.5)  # so that no sum leaves the range of f16
+    up = random_matrix(torch, case.k, share, case.k ** -0.5)  # so that no sum overflows f16
     down = random_matrix(torch, share, case.k, share ** -0.5)
     gathered = x_shard.new_empty(case.m, case.k)
     hidden = x_shard.new_empty(case.m, share)
@@ -152,16 +152,16 @@ CALLS = {"all_gather_matmul": gather_calls, "matmul_reduce_scatter": scatter_cal
 
 
 def in_graph(torch: Any, call: Call) -> Call:
-    """The same call from a CUDA graph."""
+    """The same call, captured in a CUDA graph."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(3):  # communicators, workspaces and kernels: nothing of that may be made while capturing
+        for _ in range(3):  # communicators, workspaces and kernels must not be created during the capture
             call()
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # NCCL's watchdog thread may call CUDA meanwhile
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # NCCL's watchdog thread may call CUDA during the capture
         result = call()
 
     def replay() -> Any:
@@ -171,7 +171,7 @@ def in_graph(torch: Any, call: Call) -> Call:
 
 
 class Clock:
-    """Times calls on this rank's GPU, starting with all other ranks."""
+    """Times calls on this rank's GPU that start with all other ranks."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -180,7 +180,7 @@ class Clock:
         torch.distributed.all_reduce(self._token)
 
     def host_ms(self, call: Call) -> float:
-        """From a barrier of all ranks until the host knows that its GPU is done."""
+        """From a barrier of all ranks until the host has synchronised with its GPU."""
         self._torch.distributed.barrier()
         self._torch.cuda.synchronize()
         started = time.perf_counter()
@@ -189,7 +189,7 @@ class Clock:
         return (time.perf_counter() - started) * 1e3
 
     def device_ms(self, call: Call, closed_ms: float) -> float:
-        """On the GPU, behind a gate that stays closed for about so long."""
+        """The GPU's time, after a gate that stays closed for about `closed_ms`."""
         self._torch.cuda._sleep(int(closed_ms * 1e-3 * CLOCK_HZ))
         self._torch.distributed.all_reduce(self._token)
         self._start.record()
@@ -199,7 +199,7 @@ class Clock:
         return float(self._start.elapsed_time(self._end))
 
     def enqueue_ms(self, call: Call) -> float:
-        """How long the host needs to enqueue it: the least of three calls."""
+        """The host's time to enqueue a call: the least of three."""
         def once() -> float:
             self._torch.cuda.synchronize()
             started = time.perf_counter()
@@ -211,8 +211,8 @@ class Clock:
 
 
 def require_right(torch: Any, name: str, call: Call, expected: Any) -> None:
-    """Calls it and compares with NCCL and cuBLAS, on all ranks."""
-    call().fill_(float("nan"))  # so that no older result can pass for this call's
+    """Compares a call's result with NCCL and cuBLAS, on all ranks."""
+    call().fill_(float("nan"))  # so that no older result can pass
     error = (call().float() - expected.float()).norm() / expected.float().norm()
     torch.distributed.all_reduce(error, op=torch.distributed.ReduceOp.MAX)
     if not error.item() <= TOLERANCE:  # NaN is wrong, too
@@ -220,7 +220,7 @@ def require_right(torch: Any, name: str, call: Call, expected: Any) -> None:
 
 
 def times_of(torch: Any, case: peer.Case, gemm_only: Call, call: Call) -> peer.Times:
-    """The variant and GEMM only, interleaved; every sample is the slowest rank's."""
+    """Times of the variant and GEMM only, interleaved; every sample is the slowest rank's."""
     clock = Clock(torch)
     closed_ms = 0.5 + 2 * clock.enqueue_ms(call)
     device: List[float] = []
@@ -238,12 +238,12 @@ def times_of(torch: Any, case: peer.Case, gemm_only: Call, call: Call) -> peer.T
 
 
 def versions(torch: Any) -> str:
-    """Of PyTorch and of the NCCL that it uses."""
+    """The versions of PyTorch and of its NCCL."""
     return f"{torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"
 
 
 def require_gpus(torch: Any, case: peer.Case) -> None:
-    """PyTorch must see them, and have NCCL."""
+    """Throws NotRun unless PyTorch sees the GPUs, and has NCCL."""
     seen = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if seen < case.gpus:
         raise peer.NotRun(f"PyTorch sees {seen} GPUs")
@@ -252,20 +252,20 @@ def require_gpus(torch: Any, case: peer.Case) -> None:
 
 
 def base_of(variant: str) -> str:
-    """Without _eager or _graph."""
+    """The variant's name without _eager or _graph."""
     return variant.rsplit("_", 1)[0]
 
 
 def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
-    """The process of one rank."""
-    # None of these operations needs NVLink multicast, and setting it up can fail where it is switched off elsewhere.
+    """The worker process of one rank."""
+    # None of these operations needs NVLink multicast, whose setup can fail if it is disabled elsewhere.
     os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
     import torch
     import torch.distributed as dist
     require_gpus(torch, case)
     torch.cuda.set_device(rank)
     torch.manual_seed(1 + rank)
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # f32 accumulation, as the chapters
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # f32 accumulation, as in the chapters
     dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=case.gpus)
     group = dist.group.WORLD.group_name
     progress.version(versions(torch))
@@ -276,7 +276,7 @@ def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progres
         if variant.startswith("fused"):
             require_fused_operations(torch)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # newer versions do not need it, and say so
+                warnings.simplefilter("ignore")  # newer versions do not need it, and warn
                 torch.distributed._symmetric_memory.enable_symm_mem_for_group(group)
         call = calls[base_of(variant)]
         if variant.endswith("_graph"):

@@ -1,4 +1,4 @@
-"""What is tested of the program of every chapter, of whatever kind."""
+"""Tests that every chapter's program passes, whatever its kind."""
 import json
 import re
 import sys
@@ -16,7 +16,7 @@ LEFT_OUT = "is left out: NCCL wants a GPU for each rank"
 
 
 class ExperimentProgram(ProgramTestCase):
-    """The program of an experiment: that it runs, and says what it is. What it measures is the chapter's own to test."""
+    """The program of an experiment: it runs, and reports itself. The chapter tests what it measures."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -40,36 +40,36 @@ class ExperimentProgram(ProgramTestCase):
 
 
 class ChapterProgram(ProgramTestCase):
-    """A chapter says of its program what differs from the others; where it says nothing, the program's own --list counts."""
+    """A chapter sets only what differs from others; for unset attributes the program's own --list counts."""
 
-    variants: Sequence[str] = ()  # all that --list prints, in order, of a program without a table of its own
-    right: Sequence[str] = ()  # those that the sentence on right results names, in order; without it: what the table says
-    needs_nccl: Sequence[str] = ()  # those of them that cannot run where ranks share a GPU
-    corrupted: Mapping[str, str] = {}  # variant -> a regular expression of what is called wrong; without it: each of `right`
-    help_says: Sequence[str] = ()  # words of --help
-    no_variant = "nothing"  # that --only refuses: a name of another chapter's
-    refused: Mapping[Sequence[str], str] = {}  # command lines, and the sentences
-    usual_sizes: str = ""  # of the kind
-    kernels: Mapping[str, str] = {}  # variant -> what Call.signature() of its own phases must be; without it nothing is counted
-    frame: Mapping[str, str] = {}  # phases that variants share: not in `kernels`, if they have these kernels
-    launch_phases: Sequence[str] = ()  # whose launches a cost card counts; without it: all
-    counted_call = ""  # sizes and ranks of the call that is counted; without it: the small sizes on three GPUs
-    told_apart_by: Sequence[str] = ()  # template parameters that belong to a kernel's name in `kernels`
-    sections: Mapping[str, str] = {}  # variant -> its section of the timeline, if that has another name
+    variants: Sequence[str] = ()  # the output of --list, in order, of a program without a table of variants
+    right: Sequence[str] = ()  # the variants that the sentence on right results names, in order; unset: as in the table
+    needs_nccl: Sequence[str] = ()  # those that cannot run if ranks share a GPU
+    corrupted: Mapping[str, str] = {}  # variant -> regular expression of the name of the wrong result; unset: each of `right`
+    help_says: Sequence[str] = ()  # words that --help must print
+    no_variant = "nothing"  # a name that --only refuses: another chapter's
+    refused: Mapping[Sequence[str], str] = {}  # command line -> error message
+    usual_sizes: str = ""  # the default of the chapter's kind
+    kernels: Mapping[str, str] = {}  # variant -> expected Call.signature() of its own phases; unset: kernels are not compared
+    frame: Mapping[str, str] = {}  # phases that variants share: left out of `kernels` if they have these kernels
+    launch_phases: Sequence[str] = ()  # phases whose launches a cost card counts; unset: all
+    counted_call = ""  # sizes and ranks of the counted call; unset: the small sizes on three GPUs
+    told_apart_by: Sequence[str] = ()  # template parameters that are part of a kernel's name in `kernels`
+    sections: Mapping[str, str] = {}  # variant -> its section of the timeline, if named differently
 
     @property
     def max_gpus(self) -> int:
-        """What --gpus takes at most."""
+        """The largest value of --gpus."""
         return 16
 
     @property
     def chapter(self) -> Chapter:
-        """The manifest of the chapter, or of the one whose experiment this is."""
+        """The manifest of the chapter, or of the experiment's chapter."""
         chapter = all_chapters().get(self.program.name)
         return chapter or next(each for each in all_chapters().values() if self.experiment_of(each))
 
     def experiment_of(self, chapter: Chapter) -> Optional[Experiment]:
-        """The chapter's experiment whose program this is, if it is one."""
+        """The chapter's experiment that this program is; None for the chapter's own."""
         return next((each for each in chapter.experiments if each.program == self.program.name), None)
 
     def setUp(self) -> None:
@@ -78,23 +78,24 @@ class ChapterProgram(ProgramTestCase):
         self.small = (*sizes.split(), *ONCE)
 
     def all_variants(self) -> List[str]:
-        """What --list must print."""
+        """The expected output of --list."""
         return list(self.variants) or self.call("--list").stdout.split()
 
     def table(self) -> List[Dict[str, Any]]:
-        """The program's table of variants: what --cost prints of those that --list names; nothing of a program without one."""
+        """The program's table of variants: the rows of --cost for the variants of --list; empty for a program without a
+        table."""
         result = self.call("--cost")
         if result.returncode == 2:
             return []
         return [variant for variant in json.loads(result.stdout)["variants"] if variant.get("runs_here", True)]
 
     def all_right(self) -> List[str]:
-        """The variants whose results are compared."""
+        """The variants whose results are verified."""
         results = [variant["variant"] for variant in self.table() if variant["role"] in ("algorithm", "product")]
         return list(self.right) or results or self.all_variants()
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
-        """What every program of the kind refuses."""
+        """Command lines that every program of the kind refuses, and the messages."""
         return {("--gpus", str(self.max_gpus + 1)): f"--gpus: {self.max_gpus + 1} is not between 1 and {self.max_gpus}",
                 ("--only", self.no_variant): f"--only: '{self.no_variant}'"}
 
@@ -112,7 +113,7 @@ class ChapterProgram(ProgramTestCase):
         self.assert_refused({**self.refused_by_all(), **self.refused})
 
     def test_cost_cards_need_no_gpu(self) -> None:
-        """Nor a machine that could be read, nor sizes that fit into it."""
+        """--cost also needs no readable machine file and no sizes that fit in memory."""
         if self.chapter.name != self.program.name:
             self.skipTest("an experiment's algorithms are its chapter's")
         sizes = ("--rows", "1000000") if self.chapter.kind == "sparse" else ("--m", "800000", "--n", "800000", "--k", "800000")
@@ -127,19 +128,19 @@ class ChapterProgram(ProgramTestCase):
         self.assertTrue(any("cost" in variant for variant in cards["variants"]))
 
     def least_sizes(self) -> Dict[str, str]:
-        """The size options, each with its smallest value, which may still be refused for being no multiple."""
+        """The size options, each with its smallest value, which may be refused because it is no multiple."""
         return {"--rows": "1", "--features": "1", "--entries": "0", "--duplicates": "0"} if self.chapter.kind == "sparse" else \
             {"--m": "1", "--n": "1", "--k": "1"}
 
     def test_defaults_go_together(self) -> None:
-        """On any number of GPUs, and with the smallest value of each option that was given alone."""
+        """The default sizes are valid on any number of GPUs, and beside the smallest value of each option given alone."""
         if self.backend != "virtual" or self.chapter.name != self.program.name:
             self.skipTest("virtual GPUs are as many as are asked for; an experiment's options are its chapter's")
         table = self.table()
         of_libraries = [card["variant"] for card in table if card.get("cost", {}).get("products") and not card["cost"]["launches"]]
         cheap = ("--only", (of_libraries or [card["variant"] for card in reversed(table)] or self.all_variants())[0], *ONCE)
         tiny = self.machine(memory_mib=1, gpus=8)  # refuses what the options allowed, and computes nothing
-        # A gradient's sizes are those of one GPU.
+        # A gradient's sizes do not depend on the number of GPUs.
         for gpus in str(MOST_RANKS) if self.chapter.kind == "sparse" else up_to_most("12345678"):
             with self.subTest(gpus=gpus):
                 result = self.call("--gpus", gpus, "--machine", tiny, *cheap)
@@ -156,14 +157,14 @@ class ChapterProgram(ProgramTestCase):
         self.assertIn(result.returncode, (0, 77), result.stderr)
 
     def cards(self, _report: Dict[str, Any], *sizes: str) -> Dict[str, Dict[str, Any]]:
-        """The rows of --cost for the call that the report is of."""
+        """The rows of --cost for the reported call."""
         result = self.call("--cost", *sizes)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return {card["variant"]: card for card in json.loads(result.stdout)["variants"]}
 
     def test_no_report_tells_of_another_variant(self) -> None:
-        """Bytes, launches and products of each variant are those of its cost card, its kernels its own, its times not shorter than
-        what ran; and no two variants do the same in the same time."""
+        """Each variant's bytes, launches and GEMMs equal its cost card, its kernels are its own, its times are at least those
+        of its operations; and no two variants do the same work in the same time."""
         if self.backend != "virtual" or self.chapter.name != self.program.name:
             self.skipTest("virtual GPUs count; an experiment's algorithms are its chapter's")
         if not self.kernels:
@@ -190,7 +191,7 @@ class ChapterProgram(ProgramTestCase):
                 self.assertEqual(seen.setdefault((call.signature({}), times), name), name, "does the same in the same time")
 
     def assert_counts_are_those_of(self, card: Dict[str, Any], call: counted.Call) -> None:
-        """What the card says of rank 0 is what its GPU did."""
+        """Compares the card of rank 0 with the counts of its GPU."""
         cost, moved = card.get("cost"), call.moved()
         if cost is None:
             return
@@ -208,8 +209,8 @@ class ChapterProgram(ProgramTestCase):
         self.assertEqual(call.products(), cost["products"], "products")
 
     def assert_times_are_those_of(self, result: Dict[str, Any], call: counted.Call) -> None:
-        """The call with the host takes as long as its operations, and a little for launches, barrier and wait; a phase not less than
-        its operations on the slowest GPU, the all-reduce on the fastest: before that it waits."""
+        """The time with the host is the operations' plus a little for launches, barrier and wait. A phase takes at least its
+        operations' time on the slowest GPU; the all-reduce, on the fastest, because others wait before it."""
         ms = result["end_to_end_ms" if "end_to_end_ms" in result else "host_ms"]
         self.assertGreater(ms, 0.99 * call.ms())
         self.assertLess(ms, 1.1 * call.ms() + 0.005)
@@ -219,7 +220,7 @@ class ChapterProgram(ProgramTestCase):
                 self.assertGreaterEqual(result[f"{phase}_ms"], 0.95 * longest, phase)
 
     def test_mutants_and_manifest_name_variants_that_there_are(self) -> None:
-        """In the command lines of bench, pictures, tests and mutants."""
+        """All variants named in the command lines of bench, pictures, tests and mutants exist."""
         def named(value: Any) -> Set[str]:
             if isinstance(value, str):
                 return {name for only in re.findall(r"--only (\S+)", value) for name in only.split(",")}

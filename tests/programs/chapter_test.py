@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of a chapter's program: the suite of the kind that its manifest says, with what its tests/*_program.py, if it is
-there, knows of the chapter's own variants, and its special cases. Or of the program of an experiment, in the same way.
+"""Tests of a chapter's program: the suite of its manifest's kind, with the chapter's own variants and special cases from its
+tests/*_program.py, if any. Or of an experiment's program, likewise.
     chapter_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import importlib.util
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the chapters' manifests (tools/chapters.py): what is wrong with one is said in one sentence, with file and key; and
-those of this repository agree with what stands elsewhere."""
+"""Tests of the chapters' manifests (tools/chapters.py): each error is reported in one sentence, with file and key; and this
+repository's manifests agree with other files."""
 import json
 import pathlib
 import re
@@ -22,14 +22,14 @@ PLOT = {"section": "sweep", "x": "rows", "lines": {"new": "new_ms"}}
 
 
 class ManifestTest(FolderTest):
-    """A folder of chapters made by hand."""
+    """A folder of hand-made chapters."""
 
     def setUp(self) -> None:
         super().setUp()
         self.chapter("01_first", RIGHT)
 
     def chapter(self, name: str, value: Any) -> pathlib.Path:
-        """The chapter `name`, with this text or this value as its manifest."""
+        """Writes a chapter `name` with this text or value as its manifest."""
         self.write(f"{name}/main.cu")
         return self.write(f"{name}/chapter.json", value if isinstance(value, str) else json.dumps(value)).parent
 
@@ -129,7 +129,7 @@ message(STATUS "chapters: ${{chapters}}")
 """
 
     def configured(self, backend: str, cuda: str) -> str:
-        """What CMake says of a folder of chapters."""
+        """CMake's output on a folder of chapters."""
         (self.folder / "CMakeLists.txt").write_text(self.PROJECT.format(manifest=REPOSITORY / "cmake" / "Manifest.cmake"))
         done = subprocess.run(["cmake", "-G", "Ninja", "-S", self.folder, "-B", self.folder / "build",
                                f"-DOVERLAP_BACKEND={backend}", f"-DCUDAToolkit_VERSION={cuda}"],
@@ -155,11 +155,11 @@ message(STATUS "chapters: ${{chapters}}")
 
 
 class RepositoryTest(unittest.TestCase):
-    """What stands in the manifests and elsewhere, too, is the same there."""
+    """Manifests agree with everything that repeats their content."""
 
     @staticmethod
     def read_before(builds_on: Sequence[str]) -> Set[str]:
-        """The chapters that a reader knows: these, and all that they build on."""
+        """These chapters, and all that they build on."""
         known: Set[str] = set()
         for name in builds_on:
             known |= {name} | RepositoryTest.read_before(all_chapters()[name].builds_on)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""CXX=clang++: the sources that clang++ once refused, and g++ did not, please both. Their syntax and types are looked at, and
-nothing is built; with the folders of the configured build for virtual GPUs, or else with those that it would name."""
+"""CXX=clang++: sources that clang++ rejected before, and g++ did not, compile with both. Checks syntax and types only, with the
+include folders of the configured build for virtual GPUs, or else with those that it would use."""
 import json
 import pathlib
 import re
@@ -15,8 +15,8 @@ from typing import List, Optional
 from support import REPOSITORY
 COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
 COMMON = REPOSITORY / "common"
-SOURCES = (COMMON / "overlap" / "bench" / "mlp_problem.cpp",  # a member template of what depends on T, called without `template`
-           COMMON / "overlap" / "bench" / "gpu_clocks.cpp")  # a structured binding, captured as it is
+SOURCES = (COMMON / "overlap" / "bench" / "mlp_problem.cpp",  # calls a dependent member template without `template`
+           COMMON / "overlap" / "bench" / "gpu_clocks.cpp")  # captures a structured binding
 
 
 def clang() -> Optional[str]:
@@ -26,7 +26,7 @@ def clang() -> Optional[str]:
 
 
 def folders(source: pathlib.Path) -> List[str]:
-    """The options that say where a source's headers are."""
+    """The options for a source's include folders."""
     for entry in json.loads(COMMANDS.read_text(encoding="utf-8")) if COMMANDS.exists() else []:
         if pathlib.Path(entry["file"]) == source:
             words = shlex.split(entry["command"])
@@ -38,7 +38,7 @@ def folders(source: pathlib.Path) -> List[str]:
 
 class ClangTest(unittest.TestCase):
     def errors(self, file: pathlib.Path, source: pathlib.Path) -> List[str]:
-        """What clang++ has against a file, which is compiled as `source` is."""
+        """clang++'s errors in a file, compiled like `source`."""
         done = subprocess.run([str(clang()), "-fsyntax-only", "-std=c++20", *folders(source), str(file)], capture_output=True,
                               text=True, check=False)
         found = [line for line in done.stderr.splitlines() if "error:" in line]

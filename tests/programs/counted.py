@@ -1,5 +1,5 @@
-"""What virtual GPUs count of one call of each variant, from the program's own timeline: its kernels by phase, the bytes over each link
-and the time. The tests compare it with the cost cards and the report, so that no row reports another row's work or time."""
+"""The virtual GPUs' counts for one call of each variant, from the program's own timeline: its kernels by phase, the bytes over
+each link and the time. Tests compare them with cost cards and reports, so that no row reports another row's work or time."""
 import collections
 import json
 import pathlib
@@ -11,31 +11,31 @@ LIBRARY = "cuBLAS"
 
 
 class Call:
-    """One call of a variant on all ranks, each on the GPU of its number."""
+    """One call of a variant on all ranks; rank r runs on GPU r."""
 
     def __init__(self) -> None:
         self.bars: Dict[int, List[Dict[str, Any]]] = collections.defaultdict(list)  # by GPU
         self.links: List[Dict[str, int]] = []
 
     def kernels(self, gpu: int = 0) -> List[Dict[str, Any]]:
-        """The bars of its kernels, the libraries' included."""
+        """The bars of its kernels, including those of libraries."""
         return [bar for bar in self.bars[gpu] if bar["cat"] in ("kernel", "collective")]
 
     def products(self) -> int:
         return sum(bar["args"]["what"].startswith(LIBRARY) for bar in self.kernels())
 
     def launches(self, *phases: str) -> int:
-        """Own kernels and calls of CUB on rank 0; with `phases` only those of them."""
+        """The number of own kernels and calls of CUB on rank 0, in all phases or in `phases`."""
         return sum(bar["cat"] == "kernel" and not bar["args"]["what"].startswith(LIBRARY) and (not phases or phase_of(bar) in phases)
                    for bar in self.kernels())
 
     def bytes_between(self, come_from: Any, go_to: Any) -> int:
-        """Of all links whose ends these two functions accept."""
+        """Bytes over all links whose ends the two functions accept."""
         return sum(link["bytes"] for link in self.links if link["from"] != link["to"]
                    and come_from(link["from"]) and go_to(link["to"]))
 
     def moved(self) -> Dict[str, int]:
-        """Of rank 0, as a cost card names it."""
+        """Rank 0's counts, by the names of a cost card."""
         def own(place: int) -> bool:
             return place == 0
 
@@ -48,12 +48,12 @@ class Call:
                 "bytes_to_host": self.bytes_between(own, host), "bytes_from_host": self.bytes_between(host, own)}
 
     def ms(self) -> float:
-        """From the first operation to the end of the last one."""
+        """From the begin of the first operation to the end of the last one."""
         return max(bar["ts"] + bar["dur"] for bars in self.bars.values() for bar in bars) / 1000
 
     def signature(self, without: Mapping[str, str], told_apart_by: Sequence[str] = ()) -> str:
-        """The names of rank 0's kernels, without the phases whose kernels are just these: "map: search_tiles; scatter: scatter_rows".
-        In a phase a name stands once, in the order of the alphabet; phases stand in the order in which they began. A name has the
+        """The names of rank 0's kernels by phase, without phases whose kernels are those of `without`: "map: search_tiles;
+        scatter: scatter_rows". Phases are in the order in which they began; a phase's kernels are sorted and distinct, with the
         given template arguments: "multiply<Store = TmaStore>"."""
         phases: Dict[str, Set[str]] = {}
         for bar in sorted(self.kernels(), key=lambda bar: bar["ts"]):
@@ -65,7 +65,7 @@ class Call:
         return "; ".join(f"{phase}: {text}" if phase else text for phase, text in texts.items() if without.get(phase) != text)
 
     def longest_us(self) -> Dict[str, float]:
-        """How long each of the program's own kernels ran on the slowest GPU, by name."""
+        """The time of each of the program's own kernels on the slowest GPU, by name."""
         longest: Dict[str, float] = {}
         for bar in (bar for gpu in self.bars for bar in self.kernels(gpu)):
             name = bar["args"]["what"]
@@ -74,17 +74,17 @@ class Call:
         return longest
 
     def ms_of(self, phase: str) -> List[float]:
-        """How long the operations of the phase ran on each GPU; waits and pauses are not counted."""
+        """The time of the phase's operations on each GPU, without waits and pauses."""
         return [sum(bar["dur"] for bar in bars if phase_of(bar) == phase) / 1000 for bars in self.bars.values()]
 
 
 def phase_of(bar: Dict[str, Any]) -> str:
-    """The outermost scope, without numbers: steps of a ring are alike."""
+    """The outermost scope, without numbers, because the steps of a ring are equal."""
     return re.sub(r"\d+", "N", bar["args"].get("scope", "").partition(" / ")[0])
 
 
 def calls_of(timeline: pathlib.Path) -> Dict[str, Call]:
-    """By section: what one more call of each variant did."""
+    """By section: one more call of each variant."""
     trace = json.loads(timeline.read_text(encoding="utf-8"))
     calls: Dict[str, Call] = collections.defaultdict(Call)
     processes = {event["pid"]: event["args"] for event in trace["traceEvents"] if event["name"] == "process_labels"}

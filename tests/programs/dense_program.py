@@ -1,4 +1,4 @@
-"""What is tested of the programs of all chapters on dense products."""
+"""Tests that the programs of all dense chapters pass."""
 from typing import Any, Dict, List, Sequence, Tuple
 
 import counted
@@ -9,9 +9,9 @@ from program_test_case import ONCE
 class DenseProgram(ChapterProgram):
     """Sizes are --m, --n and --k."""
 
-    usual_sizes = "--m 33 --n 37 --k 19"  # multiples of nothing
-    one_block_and_eight: Sequence[str] = ()  # sizes, on two GPUs, with work for one block of each own kernel, and for eight or more
-    timed: Sequence[str] = ()  # what the table has after gemm_only; without it: all variants
+    usual_sizes = "--m 33 --n 37 --k 19"  # no multiples
+    one_block_and_eight: Sequence[str] = ()  # sizes on two GPUs: work for one block of each own kernel, and for at least eight
+    timed: Sequence[str] = ()  # variants in the table after gemm_only; unset: all
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         return {**super().refused_by_all(),
@@ -19,7 +19,7 @@ class DenseProgram(ChapterProgram):
                 ("--n", "0"): "--n: 0 is not between", ("--k", "0"): "--k: 0 is not between"}
 
     def are_right(self, *names: str) -> str:
-        """What is printed of these, and of no other."""
+        """The sentence that these results are right, and no others."""
         return f"elements are right: {', '.join(names or self.all_right())}\n"
 
     def test_sizes_and_types(self) -> None:
@@ -44,7 +44,7 @@ class DenseProgram(ChapterProgram):
                 self.assertIn("all on one GPU", text)
 
     def assert_timed(self, report: Dict[str, Any]) -> List[Dict[str, Any]]:
-        """The results that are no part of a section: gemm_only, then what is timed, in order. On real GPUs a mode of NCCL may
+        """Returns the results outside sections: gemm_only, then the timed variants, in order. On real GPUs a mode of NCCL may
         be skipped."""
         skipped = [result["variant"] for result in report["results"] if result.get("status") == "skipped"]
         if self.backend == "virtual":
@@ -60,17 +60,17 @@ class DenseProgram(ChapterProgram):
         if self.needs_nccl:
             self.need_gpus(2)
         for result in self.assert_timed(self.report_of()):
-            if result["role"] == "algorithm" and self.backend == "virtual":  # modelled, so the same each time
+            if result["role"] == "algorithm" and self.backend == "virtual":  # modelled times are deterministic
                 self.assertGreater(result["ratio_to_gemm_only"], 1)
 
     def longest_us(self, sizes: str) -> Dict[Tuple[str, str], float]:
-        """How long own kernels run, by variant and name."""
+        """The times of own kernels, by variant and name."""
         self.call_right("--gpus", "2", *sizes.split(), *ONCE, "--no-check", "--timeline", "trace.json")
         calls = counted.calls_of(self.folder / "trace.json")
         return {(variant, name): us for variant, call in calls.items() for name, us in call.longest_us().items()}
 
     def test_elements_are_shared_out_among_blocks(self) -> None:
-        """The work of eight blocks takes about as long as that of one: the modelled GPU has eight multiprocessors."""
+        """Eight blocks' work takes about as long as one block's, because the modelled GPU has eight SMs."""
         if self.backend != "virtual" or not self.one_block_and_eight:
             self.skipTest("in the model, of kernels that take elements or rows")
         one, eight = map(self.longest_us, self.one_block_and_eight)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What an editor makes of the sources on a computer without CUDA: clangd, set by .clangd, must find no error in a lesson,
-a program and a test, and must find those that are there. Needs the configured build for virtual GPUs, as the editor does."""
+"""The sources in an editor on a computer without CUDA: clangd, configured by .clangd, must find no error in a lesson, a program
+and a test, and must find planted ones. Needs the configured build for virtual GPUs, as the editor does."""
 import json
 import pathlib
 import re
@@ -31,7 +31,7 @@ inline void launch(int* cell) { write<<<1, 32>>>(LAUNCH); }
 
 
 def errors(file: pathlib.Path) -> List[str]:
-    """What clangd has against a file. Lines 1 and 2 alone get its features tried out; all of it is parsed."""
+    """clangd's errors in a file. It tries its features on lines 1 and 2 only, but parses the whole file."""
     done = subprocess.run(["clangd", f"--check={file}", "--check-lines=1-2"], cwd=REPOSITORY, capture_output=True,
                           text=True, timeout=100, check=False)
     count = re.search(r"All checks completed, (\d+) errors", done.stderr)

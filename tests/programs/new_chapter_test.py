@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A chapter is added to a copy of the repository (tools/new_chapter.py): no other file changes, everything that lists chapters has
-it, and it builds, is right, and is tested. Then it gets an experiment."""
+"""Adds a chapter to a copy of the repository (tools/new_chapter.py): no other file changes, every listing shows it, and it
+builds, computes right results, and is tested. Then adds an experiment to it."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ EXPERIMENT = "29_sizes"
 
 
 def tracked() -> List[str]:
-    """The files of the repository: git's list, or without git all but the build's."""
+    """The repository's files: git's list, or without git all but the build's."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY,
                             capture_output=True, check=False) if shutil.which("git") else None
     if listed is not None and listed.returncode == 0:
@@ -53,13 +53,13 @@ class NewChapterTest(unittest.TestCase):
 
     @classmethod
     def contents(cls) -> Dict[str, bytes]:
-        """All files of the copy, but for what Python leaves."""
+        """All files of the copy, except Python's caches."""
         return {path.relative_to(cls.folder).as_posix(): path.read_bytes() for path in cls.folder.rglob("*")
                 if path.is_file() and not {".deps", "__pycache__"} & set(path.relative_to(cls.folder).parts)}
 
     @classmethod
     def add_experiment(cls) -> None:
-        """The chapter's program once more, under its own name, and a mutant of it."""
+        """Adds the chapter's program again under an experiment's name, and a mutant of it."""
         chapter = cls.folder / "chapters" / NAME
         (chapter / "experiments").mkdir()
         text = (chapter / "main.cu").read_text(encoding="utf-8")
@@ -77,13 +77,13 @@ class NewChapterTest(unittest.TestCase):
                               env={**os.environ, **more})
 
     def right(self, *command: str) -> str:
-        """What a command prints that ends well."""
+        """The output of a command that must succeed."""
         result = self.run_in_copy(*command)
         self.assertEqual(result.returncode, 0, result.stdout[-5000:] + result.stderr)
         return result.stdout
 
     def listed_tests(self, preset: str) -> Dict[str, Dict[str, Any]]:
-        """CTest's tests of a build of the copy, by name."""
+        """CTest's tests in a build of the copy, by name."""
         listed = json.loads(self.right("ctest", "--test-dir", f"build/{preset}", "--show-only=json-v1"))
         return {test["name"]: {each["name"]: each["value"] for each in test["properties"]} for test in listed["tests"]}
 
@@ -112,7 +112,7 @@ class NewChapterTest(unittest.TestCase):
             self.assertRegex(result.stderr, f"^new_chapter.py: {sentence}.*\n$")
 
     def test_lists_of_chapters(self) -> None:
-        # The tour runs what ./lab knows; it names that when it is asked for a chapter that is not there.
+        # The tour runs the chapters that ./lab knows; ./lab lists them when asked for a missing one.
         self.assertRegex(self.run_in_copy("./lab", "run", "99").stderr, rf"the chapters are: .*\b{NAME}\b")
         make = "import sys; sys.path.insert(0, 'tools'); from chapters import all_chapters; print(list(all_chapters().values())[-1])"
         self.assertRegex(self.right(sys.executable, "-c", make), rf"{NAME}.*\b{EXPERIMENT}\b")
@@ -140,7 +140,7 @@ class NewChapterTest(unittest.TestCase):
         self.assertIn("chapter_29", tests[f"race.{NAME}.3_gpus"]["LABELS"])
 
     def test_it_builds_and_is_right_and_is_tested(self) -> None:
-        # Without optimisation: it takes half the time to compile, and the sizes are small.
+        # Without optimisation, which halves the compile time; the sizes are small.
         self.right("cmake", "--preset", "virtual", "-DBUILD_TESTING=ON", "-DOVERLAP_MUTANTS=ON", "-DOVERLAP_FULL=ON",
                    "-DCMAKE_BUILD_TYPE=None")
         own = [name for name, properties in self.listed_tests("virtual").items() if "chapter_29" in properties.get("LABELS", ())]
@@ -151,7 +151,7 @@ class NewChapterTest(unittest.TestCase):
         for gpus in "123":
             text = self.right(f"build/virtual/bin/{NAME}", "--gpus", gpus, "--m", "33", "--n", "37", "--k", "19")
             self.assertIn("all 1221 elements are right: my_idea\n", text)
-        # What `./lab test 21 --all` runs needs nothing but the chapter's target.
+        # `./lab test 21 --all` needs only the chapter's target.
         text = self.right("ctest", "--test-dir", "build/virtual", "-L", "chapter_29$", "--no-tests=error", "-j", str(os.cpu_count()))
         for name in own:
             self.assertRegex(text, rf"{re.escape(name)} \.* +Passed", text)

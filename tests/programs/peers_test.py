@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of what the scripts of tests/peers have in common, with workers that only pretend, and of the scripts where what
-they measure is not here."""
+"""Tests of what the scripts of tests/peers share, with fake workers, and of the scripts where the measured framework is
+missing."""
 import importlib.util
 import math
 import os
@@ -24,12 +24,12 @@ CASE = peer.Case("all_gather_matmul", 2, 2048, 8192, 4096, 20, 1, 20.0)
 
 
 def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
-    """A worker that does what the names of the variants say."""
+    """A worker that behaves as the variants' names say."""
     del case, port
     progress.version("1.0")
     for variant in variants:
         if variant == "early" and rank == 0:
-            time.sleep(1000)  # rank 1 fails before rank 0 has told that the variant starts
+            time.sleep(1000)  # rank 1 fails before rank 0 has reported the variant's start
         progress.starts(variant)
         if variant == "early":
             raise ValueError("no luck")
@@ -40,17 +40,17 @@ def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progres
         if variant == "dies" and rank == 1:
             os._exit(9)
         if variant in ("hangs", "throws", "dies"):
-            time.sleep(1000)  # as a rank whose partner is gone
+            time.sleep(1000)  # like a rank whose partner has died
         progress.measured(variant, peer.Times([7.0, 1.0, 2.0], [0.5, 4.0, 1.0], [4.0, 9.0, 3.0], {"note": os.getpid()}))
 
 
 def absent(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
-    """A worker that finds nothing to work with."""
+    """A worker whose framework is missing."""
     raise peer.NotRun("there is no such thing")
 
 
 def broken(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
-    """A worker that does not come as far as its first variant."""
+    """A worker that fails before its first variant."""
     raise OSError("no library")
 
 
@@ -144,7 +144,7 @@ class ReportTest(unittest.TestCase):
             jax_peer.over_gpus([("gather", 1.0)], 2)
 
     def test_jax_names_the_parts_that_are_wrong(self) -> None:
-        right = [[[0.0001, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0]]]  # by GPU: errors, reference, each by shard
+        right = [[[0.0001, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0]]]  # by GPU: errors and reference, each by shard
         self.assertEqual(jax_peer.wrong_parts(right), "")
         for square, part, whole in ((0.09, "0.3", "0.15"), (float("nan"), "inf", "inf")):
             right[1][0][0] = square
@@ -157,7 +157,7 @@ class ReportTest(unittest.TestCase):
                 return lambda: ("right", [])
 
             def pallas(self, tiling: Any) -> Any:
-                wrong = tiling[1] == 8  # and it is the faster one
+                wrong = tiling[1] == 8  # the wrong one is the faster one
                 return lambda: ("wrong" if wrong else "right", [("kernel", 1.0 if wrong else 2.0)] * 2)
 
             def require_right(self, result: str, expected: str) -> None:
@@ -171,7 +171,7 @@ class ReportTest(unittest.TestCase):
 
 
 class Number:
-    """What a tensor of one element can do here."""
+    """The operations on a one-element tensor that the script uses."""
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -203,7 +203,7 @@ class Matrix:
 
 
 class FakeTorch:
-    """Notes what is enqueued. `others` is what another rank has in the next all-reduce."""
+    """Records what is enqueued. `others`: another rank's values in the next all-reduce."""
 
     def __init__(self, others: Any = None) -> None:
         self.log: List[str] = []
@@ -243,7 +243,7 @@ class FakeTorch:
 
 
 class PyTorchTest(unittest.TestCase):
-    """What pytorch_peer.py makes of a PyTorch that only notes what it is told."""
+    """pytorch_peer.py with a fake PyTorch that records its calls."""
 
     def test_the_device_time_is_that_of_the_call_behind_the_gate(self) -> None:
         torch = FakeTorch()
@@ -256,7 +256,7 @@ class PyTorchTest(unittest.TestCase):
         self.assertEqual(torch.log, ["barrier", "synchronise", "call", "synchronise"])
 
     def test_samples_are_the_slowest_ranks_without_the_warm_up(self) -> None:
-        others = [[100.0, 0.0], [0.0, 0.0], [0.0, 300.0]]  # of the product alone, of the variant, with the host
+        others = [[100.0, 0.0], [0.0, 0.0], [0.0, 300.0]]  # of GEMM only, of the variant, with the host
         numbers = iter(range(1, 100))
         clock = mock.Mock(enqueue_ms=lambda _: 1.0, device_ms=lambda call, _: 10.0 * next(numbers) + call(),
                           host_ms=lambda call: 10.0 * next(numbers) + call())
@@ -270,7 +270,7 @@ class PyTorchTest(unittest.TestCase):
         expected = Matrix(3.0, 4.0)
 
         def call(*values: float) -> Any:
-            """One that writes these values; without values it writes nothing."""
+            """A call that writes these values; without values it writes nothing."""
             result = Matrix(3.0, 4.0)
 
             def once() -> Matrix:
@@ -285,7 +285,7 @@ class PyTorchTest(unittest.TestCase):
 
 
 class ScriptTest(unittest.TestCase):
-    """The scripts themselves, on a PATH where no GPU answers."""
+    """The scripts themselves, on a PATH without a GPU."""
 
     def call(self, script: str, *arguments: str, smi: str = "exit 9") -> "subprocess.CompletedProcess[str]":
         with tempfile.TemporaryDirectory() as folder:

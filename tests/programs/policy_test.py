@@ -11,16 +11,16 @@ from typing import Iterable, Iterator, List, Tuple
 from support import REPOSITORY, FolderTest
 NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
 
-# Chapters compile unchanged for virtual and for real GPUs, so they must not look at which of the two it is.
+# Chapters compile unchanged for virtual and for real GPUs, so they must not test which of the two it is.
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|else)\b")
 
-# Ranks are fibers of one thread on virtual GPUs: who blocks that thread stops all of them.
+# On virtual GPUs ranks are fibers of one thread: code that blocks that thread stops all ranks.
 BLOCKING = re.compile(r"\b(?:std::(?:\w*mutex|condition_variable\w*|barrier|latch|\w*semaphore)|thread_local)\b")
 
-# The folders that every Linux system has. Any other absolute path is one of somebody's own machine.
+# The folders of every Linux system. Any other absolute path belongs to somebody's own machine.
 SYSTEM_FOLDERS = {"bin", "dev", "etc", "lib", "lib64", "opt", "proc", "sbin", "sys", "tmp", "usr", "var"}
-SERVICES = {"autograder"}  # Gradescope's container has it
-INVENTED = {"a", "nothing", "nowhere", "missing"}  # folders that tests make up
+SERVICES = {"autograder"}  # in Gradescope's container
+INVENTED = {"a", "nothing", "nowhere", "missing"}  # folders made up by tests
 ABSOLUTE = re.compile(r"""(?:^|[\s"'`=(\[,:])/([A-Za-z][\w.-]*)/\w""")
 INCLUDE = re.compile(r"""^\s*#\s*include\s*["<]([^">]+)""")
 
@@ -46,18 +46,18 @@ def lines(path: pathlib.Path) -> Iterator[Tuple[int, str]]:
 
 
 def conditionals(paths: List[pathlib.Path]) -> List[str]:
-    """The lines that compile on one condition only, as file:line: text."""
+    """Lines of conditional compilation, as file:line: text."""
     return [f"{path}:{number}: {text}" for path in paths for number, text in lines(path) if CONDITIONAL.match(text)]
 
 
 def blocking(paths: List[pathlib.Path]) -> List[str]:
-    """The lines of code that block an operating system thread, or belong to one, as file:line: text."""
+    """Lines of code that block an operating system thread, or use one's state, as file:line: text."""
     return [f"{path}:{number}: {text}" for path in paths for number, text in lines(path)
             if BLOCKING.search(text.split("//")[0])]
 
 
 def foreign_paths(paths: List[pathlib.Path], root: pathlib.Path) -> List[str]:
-    """The lines that name a path outside the repository `root`, as file:line: path."""
+    """Lines that name a path outside the repository `root`, as file:line: path."""
     found = []
     for path in paths:
         for number, text in lines(path):
@@ -70,17 +70,17 @@ def foreign_paths(paths: List[pathlib.Path], root: pathlib.Path) -> List[str]:
     return found
 
 
-# What a source may include: a pattern of its path, of which the first that matches counts, and one of its headers' paths. {0} is
-# what the first group has matched. All of the virtual GPUs may tell ThreadSanitizer of CUDA's order, and the check build
-# what becomes of memory.
-COMMON_ROOMS = ("gpu", "data", "bench", "program")  # from the lowest up
+# Allowed includes: a pattern of the source's path (the first match counts), and one of its headers' paths; {0} is the first
+# group's match. All parts of the virtual GPUs may include ThreadSanitizer's annotations of CUDA's order, and the check build's
+# of memory.
+COMMON_ROOMS = ("gpu", "data", "bench", "program")  # lowest first
 VIRTUAL = "virtual_gpu/include/|virtual_gpu/race/happens_before.hpp|virtual_gpu/check/memory_state.hpp"
 ARROWS = (
     (r"virtual_gpu/tests/", r"(virtual_gpu|common|tests)/"),
     (r"virtual_gpu/api/", rf"virtual_gpu/(api|libraries|engine)/|{VIRTUAL}"),
-    # Of the libraries none knows another one; what lies beside their folders is for all.
+    # Libraries do not include each other; files beside their folders are for all.
     (r"virtual_gpu/libraries/(\w+/)?", rf"virtual_gpu/libraries/({{0}})?[^/]*$|virtual_gpu/engine/|{VIRTUAL}"),
-    (r"virtual_gpu/engine/run_facts.cpp", rf"virtual_gpu/engine/|virtual_gpu/race/run_facts.hpp|{VIRTUAL}"),  # what reports ask
+    (r"virtual_gpu/engine/run_facts.cpp", rf"virtual_gpu/engine/|virtual_gpu/race/run_facts.hpp|{VIRTUAL}"),  # reported facts
     (r"virtual_gpu/engine/(access_report|kernel/undefined_behaviour).cpp", rf"virtual_gpu/engine/|virtual_gpu/check/report.hpp|{VIRTUAL}"),
     (r"virtual_gpu/engine/", rf"virtual_gpu/engine/|{VIRTUAL}"),
     (r"virtual_gpu/race/", rf"virtual_gpu/race/|{VIRTUAL}"),
@@ -89,7 +89,7 @@ ARROWS = (
     *((f"common/overlap/{room}/", rf"common/overlap/({'|'.join(COMMON_ROOMS[:height + 1])})/|virtual_gpu/")
       for height, room in enumerate(COMMON_ROOMS)),
     (r"common/for_virtual_gpus/", r"(common|virtual_gpu)/"),
-    # A lesson measures nothing, reads no command line, and knows no experiment.
+    # Lessons do not measure, parse the command line or include experiments.
     (r"chapters/\w+/\w+\.cuh", r"chapters/\w+/\w+\.cuh|common/overlap/(gpu|data)/|virtual_gpu/"),
     (r"chapters/\w+/(main.cu|\w+\.hpp)", r"chapters/\w+/\w+\.(cuh|hpp)|(common|virtual_gpu)/"),
     (r"chapters/\w+/(tests|assignment)/", r"(chapters|common|virtual_gpu|tests)/"),
@@ -104,7 +104,7 @@ PYTHON_OF_TESTS = re.compile(r"^\s*(?:from|import) tests\b|\bsys\.path\b.*\btest
 
 
 def includes(root: pathlib.Path, path: pathlib.Path) -> Iterator[Tuple[int, str, pathlib.Path]]:
-    """What the file includes of the repository: line, name, file."""
+    """The includes of the repository's files: line, name, file."""
     for number, text in lines(path):
         include = INCLUDE.match(text)
         places = [path.parent] * ('"' in text) + [root / folder for folder in ROOTS] if include else []
@@ -114,7 +114,7 @@ def includes(root: pathlib.Path, path: pathlib.Path) -> Iterator[Tuple[int, str,
 
 
 def against_the_arrows(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> List[str]:
-    """The includes that lead to a file that theirs must not know, and sources of which no arrow tells, as file:line: name."""
+    """Includes that the rules forbid, and sources that match no rule, as file:line: name."""
     found = []
     for path in paths:
         here = path.relative_to(root).as_posix()
@@ -128,7 +128,7 @@ def against_the_arrows(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> Lis
 
 
 def include_cycle(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> List[str]:
-    """Files that include each other in a ring, from one of them back to it; [] if there are none."""
+    """Files that include each other in a cycle, from one of them back to it; [] if there is none."""
     graph = {path.resolve(): {there for _, _, there in includes(root, path)} for path in paths}
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -137,13 +137,13 @@ def include_cycle(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> List[str
     return []
 
 
-# Lines at most (CONTRIBUTING.md, "Style"): of a source, of a lesson, of a chapter's program.
+# Maximum numbers of lines (CONTRIBUTING.md, "Style"): of a source, of a lesson, of a chapter's program.
 SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".py")
 SOURCE_LINES, LESSON_LINES, PROGRAM_LINES = 400, 300, 80
 
 
 def longer_than(most: int, paths: Iterable[pathlib.Path]) -> List[str]:
-    """The files of more lines, as file: number of lines."""
+    """The files with more than `most` lines, as file: number of lines."""
     counts = {path: sum(1 for _ in lines(path)) for path in paths}
     return [f"{path}: {count}" for path, count in counts.items() if count > most]
 
@@ -192,7 +192,7 @@ class RepositoryTest(unittest.TestCase):
 
 
 class RulesTest(FolderTest):
-    """The rules themselves: what they must find, and what they must leave alone."""
+    """The rules themselves: what they must report, and what they must not."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -1,4 +1,4 @@
-"""What the tests of all programs share. Each test file is called with the program and its backend:
+"""Shared by the tests of all programs. Each test file is called with the program and its backend:
     stuck_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import json
 import os
@@ -14,13 +14,13 @@ from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 
 MACHINES = REPOSITORY / "virtual_gpu" / "machines"
 ONCE = ("--iterations", "1", "--warmup", "0")
-SMALL = ("--m", "33", "--n", "37", "--k", "19", *ONCE)  # a multiple of nothing
+SMALL = ("--m", "33", "--n", "37", "--k", "19", *ONCE)  # no multiples
 MOST_RANKS = int(os.environ.get("OVERLAP_MOST_RANKS", "8"))  # the quick tests run all sizes on up to 4
-TINY = ("--m", "5", "--n", "3", "--k", "2", *ONCE)  # on 8 ranks not even a row and a column for each
+TINY = ("--m", "5", "--n", "3", "--k", "2", *ONCE)  # on 8 ranks some have no row or column
 
 
 def up_to_most(ranks: str) -> List[str]:
-    """Those of these numbers of ranks that are tested now."""
+    """The tested ones of these numbers of ranks."""
     return [number for number in ranks if int(number) <= MOST_RANKS]
 
 
@@ -32,15 +32,15 @@ class ProgramTestCase(FolderTest):
     sizes = SMALL
     tiny_sizes = TINY
     types: Sequence[str] = ("f16", "bf16", "f32")
-    ranks = "12348"  # counts of them, on which results are compared
-    tiny_ranks = "48"  # the same of tiny sizes
+    ranks = "12348"  # numbers of ranks on which results are verified
+    tiny_ranks = "48"  # the same for tiny sizes
 
     def sizes_on(self, _ranks: int) -> Sequence[str]:
-        """The sizes on so many ranks."""
+        """The sizes for a number of ranks."""
         return self.sizes
 
     def need_gpus(self, count: int) -> None:
-        """Skips where real ones are fewer: ranks that share a GPU leave the variants with NCCL out."""
+        """Skips if real GPUs are fewer, because ranks that share a GPU skip the variants with NCCL."""
         if self.backend == "cuda" and real_gpus() < count:
             self.skipTest(f"needs {count} GPUs")
 
@@ -49,7 +49,7 @@ class ProgramTestCase(FolderTest):
                               capture_output=True, text=True, timeout=120, check=False, **more)
 
     def call_right(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """A call that must end with 0. Where real GPUs are too few for it, the test is skipped, with the reason."""
+        """Calls the program, which must end with 0. If real GPUs are too few for it, skips the test with the reason."""
         result = self.call(*arguments)
         if result.returncode == 77 and self.backend == "cuda":
             self.skipTest(result.stderr.strip())
@@ -59,7 +59,7 @@ class ProgramTestCase(FolderTest):
 
     def assert_fails(self, status: int, arguments: Sequence[str], sentence: str,
                      **more) -> "subprocess.CompletedProcess[str]":
-        """The exit status, one sentence on standard error that matches, and nothing left behind."""
+        """Checks the exit status, one matching sentence on standard error, and that no file is left."""
         before = sorted(self.folder.rglob("*"))
         result = self.call(*arguments, **more)
         if result.returncode == 77 and status != 77 and self.backend == "cuda":
@@ -71,14 +71,14 @@ class ProgramTestCase(FolderTest):
         return result
 
     def assert_refused(self, cases: Mapping[Sequence[str], str]) -> None:
-        """Command lines that cannot be used, each with the sentence that says why; nothing is printed as a result."""
+        """Each command line is rejected with its sentence, and no result is printed."""
         for arguments, sentence in cases.items():
             with self.subTest(arguments):
                 self.assertEqual(self.assert_fails(2, arguments, sentence).stdout, "")
 
     def assert_right_on_all_sizes_and_types(self, *sentences: str) -> None:
-        """Runs on 1, 2, 3, 4 and 8 ranks, or on those that the program names, some of them without a row or a column, and with
-        each type; the output matches the sentences."""
+        """Runs on 1, 2, 3, 4 and 8 ranks, or on those that the program names, some without a row or a column, and with each
+        type; the output matches the sentences."""
         for arguments in [("--gpus", gpus, *self.sizes_on(int(gpus))) for gpus in up_to_most(self.ranks)] + \
                 [("--gpus", gpus, *self.tiny_sizes) for gpus in up_to_most(self.tiny_ranks)] + \
                 [("--gpus", "3", "--type", kind, *self.sizes_on(3)) for kind in self.types[1:]]:
@@ -88,8 +88,8 @@ class ProgramTestCase(FolderTest):
                     self.assertRegex(output, sentence)
 
     def assert_corruption_is_found(self, variants: Mapping[str, str]) -> None:
-        """An element that is changed in each of these variants ends the program with 1, and the sentence names the
-        variant by the text beside it; no report is written."""
+        """If one element of a variant's result is corrupted, the program ends with 1, the message matches the variant's text,
+        and no report is written."""
         for variant, name in variants.items():
             with self.subTest(variant):
                 self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *self.sizes_on(2), "--json", "new.json"),
@@ -103,8 +103,8 @@ class ProgramTestCase(FolderTest):
         self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
 
     def report(self, *arguments: str) -> Dict[str, Any]:
-        """What the program writes with --json; it names the chapter, which is the program's name; of an experiment,
-        NN_name/EXPERIMENT for NN_EXPERIMENT."""
+        """The program's --json report; it names the chapter like the program (an experiment NN_EXPERIMENT:
+        NN_name/EXPERIMENT)."""
         self.call_right(*arguments, "--json", "report.json")
         report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
         chapter, _, experiment = report["chapter"].partition("/")
@@ -112,7 +112,7 @@ class ProgramTestCase(FolderTest):
         return report
 
     def machine(self, **changes) -> str:
-        """A machine description like the default one but for the changes: memory_mib=1, gpus=2. Its path."""
+        """The path of a copy of the default machine file with these changes: memory_mib=1, gpus=2."""
         if self.backend != "virtual":
             self.skipTest("machine descriptions are for virtual GPUs")
         description = json.loads((MACHINES / "small.json").read_text(encoding="utf-8"))
@@ -123,13 +123,13 @@ class ProgramTestCase(FolderTest):
         return str(self.write("machine.json", json.dumps(description)))
 
     def machine_without_peer_access(self) -> str:
-        """The default machine, whose GPUs do not reach each other's memory. Its path."""
+        """The path of the default machine file without peer access."""
         description = json.loads(pathlib.Path(self.machine()).read_text(encoding="utf-8"))
         description["peer"]["access"] = False
         return str(self.write("machine.json", json.dumps(description)))
 
     def assert_left_out(self, report: Dict[str, Any], skipped: Sequence[str], reason: str) -> None:
-        """The report names just these variants as skipped, in any order, each for a reason that matches."""
+        """The report skips exactly these variants, in any order, each with a matching reason."""
         results = [result for result in report["results"] if result.get("status") == "skipped"]
         self.assertEqual(sorted(result["variant"] for result in results), sorted(skipped))
         for result in results:
@@ -138,27 +138,27 @@ class ProgramTestCase(FolderTest):
 
 
 def real_gpus() -> int:
-    """That answer, of those in CUDA_VISIBLE_DEVICES."""
+    """The number of GPUs that respond, of those in CUDA_VISIBLE_DEVICES."""
     listed = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
     return min(len(re.findall("(?m)^GPU ", listed.stdout)), len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")))
 
 
 def two_gpus() -> str:
-    """For CUDA_VISIBLE_DEVICES: two of the GPUs that are here. A process takes seconds to start, with each GPU longer, and
-    all GPUs at once are for the chapters' own tests."""
+    """A value of CUDA_VISIBLE_DEVICES: two of the GPUs. A process takes seconds to start, longer with each GPU; the chapters'
+    own tests use all GPUs."""
     return ",".join(os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")[:2])
 
 
 def take_program_and_backend() -> None:
-    """From the command line, for all tests."""
+    """Takes program and backend from the command line, for all tests."""
     if len(sys.argv) < 3 or sys.argv[2] not in ("virtual", "cuda"):
         sys.exit(f"usage: {sys.argv[0]} PROGRAM virtual|cuda")
     ProgramTestCase.program = pathlib.Path(sys.argv.pop(1)).resolve()
     ProgramTestCase.backend = sys.argv.pop(1)
     if ProgramTestCase.backend == "cuda":
         os.environ["CUDA_VISIBLE_DEVICES"] = two_gpus()
-        # Enough for two ranks, even on one GPU. A process takes 0.6 s on each GPU to make and to release the 32 that programs
-        # ask for, since eight ranks on one GPU need them (2 x H100).
+        # Enough for two ranks, even on one GPU. Programs ask for 32, because eight ranks on one GPU need them; a process takes
+        # 0.6 s per GPU to create and release 32 (2 x H100).
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "16")
 
 

@@ -17,8 +17,8 @@ CHAPTERS = sorted(path.parent.name for path in REPOSITORY.glob("chapters/[0-9][0
 BARE = ("bash env sh cat sed sort head tail paste tr grep wc awk mkdir rm rmdir find nproc timeout dirname readlink sleep"
         " tee python3").split()
 
-# Ends as the real one does: with the program's status, or else with that of --error-exitcode if it has found something.
-# Findings are what the program says in a line "PLANTED tool count".
+# Like the real one: exits with the program's status, or with that of --error-exitcode if it found something. Findings are the
+# program's lines "PLANTED tool count".
 SANITIZER = r"""
 all="$*"; printf '%s visible=%s\n' "$all" "$CUDA_VISIBLE_DEVICES" >> "$SANDBOX/calls"
 while [ $# -gt 0 ]; do
@@ -60,9 +60,9 @@ class SanitizeTest(FolderTest):
         self.gpus(4)
         for chapter in CHAPTERS:
             self.script(self.programs / chapter, "exit 0")
-            self.script(self.programs / f"{chapter}_test", "exit 1")  # what is not a chapter's program is not run ...
+            self.script(self.programs / f"{chapter}_test", "exit 1")  # programs that are no chapter's are not run ...
             self.script(self.programs / f"{chapter[:3]}a_experiment", "exit 1")
-        for chapter in CHAPTERS:  # ... but those that the manifest names: their programs call cuBLAS
+        for chapter in CHAPTERS:  # ... except those named in the manifest: their programs call cuBLAS
             manifest = json.loads((self.folder / "chapters" / chapter / "chapter.json").read_text())
             if "racecheck_test" in manifest.get("tests", {}).get("sanitize", {}):
                 self.script(self.programs / f"{chapter}_test", 'test "$TOOL" = racecheck')
@@ -81,7 +81,7 @@ class SanitizeTest(FolderTest):
 
     @staticmethod
     def rows(result: "subprocess.CompletedProcess[str]") -> List[Tuple[str, ...]]:
-        """Tool, chapter, GPUs, errors and the remark of each run."""
+        """Tool, chapter, GPUs, errors and remark of each run."""
         found = re.findall(r"^(\w+check) +(\w+) +(\d+) +(\d+|-) +\d+\.\d *(.*)$", result.stdout, re.MULTILINE)
         return sorted(found)
 
@@ -92,7 +92,7 @@ class SanitizeTest(FolderTest):
         chapters = {chapter[:2] for chapter in CHAPTERS}
         self.assertEqual({chapter for tool, chapter, count in runs if (tool, count) == ("memcheck", "1")}, chapters)
         manifests = {chapter[:2]: json.loads((self.folder / "chapters" / chapter / "chapter.json").read_text()) for chapter in CHAPTERS}
-        shared = {number for number, manifest in manifests.items()  # kernels with shared memory, they say
+        shared = {number for number, manifest in manifests.items()  # kernels with shared memory
                   if manifest.get("tests", {}).get("sanitize", {}).get("racecheck", 0) > 0}
         self.assertLessEqual({"07", "09", "10", "11", "12", "13", "14", "16"}, shared)
         for tool in ("racecheck", "synccheck"):
@@ -125,9 +125,9 @@ class SanitizeTest(FolderTest):
         dense, *sparse = calls
         self.assertRegex(dense, r"^--tool memcheck --error-exitcode \d+ --check-exit-code no \S+/04_copy_engine --gpus 1"
                                 r" --m \d+ --n \d+ --k \d+ --only \S+ --iterations 1 --warmup 0 --timeout 40 visible=0$")
-        self.assertRegex(sparse[0], r"no --report-api-errors no \S+/14_sparse_v6_tiled --gpus 1"  # NCCL's own
+        self.assertRegex(sparse[0], r"no --report-api-errors no \S+/14_sparse_v6_tiled --gpus 1"  # NCCL's own errors
                                     r" --rows \d+ --features \d+ --entries \d+ .*visible=1$")
-        for call in sparse[1:]:  # kernels of our own only
+        for call in sparse[1:]:  # own kernels only
             self.assertRegex(call, r"^--tool (racecheck|synccheck) .* --kernel-name kns=overlap \S+14_sparse_v6_tiled ")
 
     def test_finding(self) -> None:

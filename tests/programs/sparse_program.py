@@ -1,5 +1,4 @@
-"""What is tested of the programs of all chapters on sparse gradients. The options that they share are tested with chapter
-08's."""
+"""Tests that the programs of all sparse chapters pass. Their common options are tested with chapter 08."""
 from typing import Any, Dict, List, Sequence, Tuple
 
 import counted
@@ -7,12 +6,12 @@ from chapter_program import NO_NCCL, ChapterProgram
 from program_test_case import ONCE, up_to_most
 
 PATTERNS = ("zipf", "identical", "disjoint")
-# A table of a single row, on 8 ranks; one of two rows; and no rows at all.
+# A table of a single row, on 8 ranks; one of two rows; and empty gradients.
 FEW = (("--gpus", "8", "--rows", "1", "--features", "1", "--entries", "1", "--duplicates", "0"),
        ("--gpus", "3", "--rows", "2", "--features", "1", "--entries", "1", "--duplicates", "0"),
        ("--gpus", "3", "--rows", "20", "--features", "3", "--entries", "0", "--duplicates", "0"))
 
-MOVING = ("coalesce", "scatter", "gather", "sum", "all_reduce", "fetch")  # phases whose kernels take a row after the other
+MOVING = ("coalesce", "scatter", "gather", "sum", "all_reduce", "fetch")  # phases whose kernels loop over rows
 
 
 class SparseProgram(ChapterProgram):
@@ -20,13 +19,13 @@ class SparseProgram(ChapterProgram):
 
     usual_sizes = "--rows 97 --features 5 --entries 23 --duplicates 4"
     help_says = ("--rows", "--features", "--entries", "--duplicates", "--pattern", "--index")
-    right_says = ""  # beside the usual sentence
-    # Coalescing, and how ranks learn of each other's rows: those of versions 1 to 6.
+    right_says = ""  # added to the usual sentence
+    # Coalescing, and the exchange of row numbers: those of versions 1 to 6.
     frame = {"coalesce": "cub::DeviceRadixSort::SortPairs cub::DeviceRunLengthEncode::Encode cub::DeviceScan::ExclusiveSum "
                          "number_entries sum_entries",
              "local_indices": "ncclAllReduce",
              "global_indices": "cub::DeviceRadixSort::SortKeys cub::DeviceSelect::Unique group ncclBroadcast"}
-    launch_phases = ("map", "all_reduce", "fetch")  # of steps 1 and 2 the cards count waits and bytes alone
+    launch_phases = ("map", "all_reduce", "fetch")  # for steps 1 and 2 the cards count only waits and bytes
     phases: Sequence[str] = ("fill_ms", "map_ms", "all_reduce_ms", "skew_ms")  # of each version
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
@@ -37,7 +36,7 @@ class SparseProgram(ChapterProgram):
                 ("--index", "int32", "--rows", "2147483648"): "--index: int32 cannot number so many --rows"}
 
     def command_lines(self) -> List[Tuple[str, ...]]:
-        """All numbers of ranks, types, patterns and types of indices."""
+        """All numbers of ranks, types, patterns and index types."""
         own: List[Tuple[str, ...]] = [("--gpus", gpus) for gpus in up_to_most("12348")]
         own += [("--gpus", "3", "--type", kind) for kind in ("f16", "bf16")]
         own += [("--gpus", "3", "--type", kind, "--index", "int64") for kind in ("f16", "bf16", "f32")]
@@ -67,7 +66,7 @@ class SparseProgram(ChapterProgram):
         self.assertEqual(len(result.stderr.splitlines()), 1)
 
     def durations(self, entries: int) -> Dict[Tuple[str, str], float]:
-        """How long kernels that move rows take on the slower of two ranks, in microseconds, by variant and name."""
+        """Times of kernels that move rows, on the slower of two ranks, in microseconds, by variant and name."""
         self.call_right("--gpus", "2", "--rows", "64", "--features", "64", "--entries", str(entries), "--duplicates", "0",
                         "--pattern", "identical", *ONCE, "--no-check", "--timeline", "trace.json")
         longest: Dict[Tuple[str, str], float] = {}
@@ -79,7 +78,7 @@ class SparseProgram(ChapterProgram):
         return longest
 
     def test_rows_are_shared_out_among_blocks(self) -> None:
-        """Eight rows take about as long as one: the modelled GPU has eight multiprocessors."""
+        """Eight rows take about as long as one, because the modelled GPU has eight SMs."""
         if self.backend != "virtual" or self.chapter.name != self.program.name:
             self.skipTest("in the model; an experiment's algorithms are its chapter's")
         if not self.kernels:
@@ -90,7 +89,7 @@ class SparseProgram(ChapterProgram):
             self.assertLess(us, 3 * one[kernel], kernel)
 
     def cards(self, report: Dict[str, Any], *sizes: str) -> Dict[str, Dict[str, Any]]:
-        """Of the rows that were drawn; --cost knows of no duplicates."""
+        """Cost cards of the drawn rows, because --cost does not know the duplicates."""
         given, rows = list(sizes), next(result["global_rows"] for result in report["results"] if "global_rows" in result)
         at = given.index("--duplicates")
         return super().cards(report, *given[:at], *given[at + 2:], "--global", str(rows))

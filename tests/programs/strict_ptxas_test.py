@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""cmake/strict_ptxas.py: what the assembler says in passing is an error, all else is as the compiler has it."""
+"""cmake/strict_ptxas.py: notes of the assembler become errors, all else is the compiler's."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-// A chapter's frame around a kernel that waits for ever: the tests expect exit status 3 and one sentence. Its
-// threads need many stacks, which the program's end has to release.
+// A chapter's program with a kernel that waits for ever: the tests expect exit status 3 and one sentence. Its
+// threads need many stacks, which must be released at the program's end.
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/program/chapter.hpp"

@@ -1,4 +1,4 @@
-"""What tests of tools share: the repository, its tools on Python's path, and a folder of each test's own."""
+"""Shared by the tests of tools: the repository, its tools on Python's path, and a folder for each test."""
 import pathlib
 import sys
 import tempfile
@@ -18,14 +18,14 @@ class FolderTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name).resolve()
 
     def write(self, name: Union[str, pathlib.Path], text: str = "") -> pathlib.Path:
-        """A file in the folder, or at another path."""
+        """Writes a file in the folder, or at another path."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
 
     def script(self, name: Union[str, pathlib.Path], text: str) -> pathlib.Path:
-        """The same of a program, in the shell's words."""
+        """Writes an executable shell script."""
         path = self.write(name, f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
         return path

@@ -1,4 +1,4 @@
-"""What is tested of the programs of chapter 16: each rank multiplies its own columns, whose rows TMA must be able to step over."""
+"""Tests of chapter 16's programs: each rank computes its own columns, whose row pitch must be valid for TMA."""
 from typing import Dict, Sequence
 
 import dense_program
@@ -9,8 +9,8 @@ class TensorCoreProgram(dense_program.DenseProgram):
     """Sizes are multiples of 8, and so is each rank's share of n."""
 
     types: Sequence[str] = ("f16", "bf16")
-    sizes = ("--m", "33", "--n", "960", "--k", "24", *ONCE)  # of n each of up to 8 ranks, and of 5, has a multiple of 8
-    shared = "--n"  # of which each rank gets as much on any number of ranks: kernels on virtual GPUs take their time
+    sizes = ("--m", "33", "--n", "960", "--k", "24", *ONCE)  # n / ranks is a multiple of 8 for 1 to 6 and 8 ranks
+    shared = "--n"  # grows with the number of ranks, because kernels are slow on virtual GPUs
     tiny_sizes = ("--m", "1", "--n", "64", "--k", "8", *ONCE)
     usual_sizes = "--m 33 --n 960 --k 24"
     no_variant = "ring"

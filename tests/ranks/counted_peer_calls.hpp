@@ -1,5 +1,5 @@
-// How often the library makes the calls that give and prove peer access. The compiler includes this before
-// peer_access.cpp, so that the calls there come here; the test includes it to read the counts.
+// Counts the library's calls that enable and prove peer access. The compiler includes this header before
+// peer_access.cpp, so that its calls resolve to these; the test includes it to read the counts.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,8 +9,8 @@
 
 /// Calls so far.
 struct CountedPeerCalls {
-  std::atomic<int> enabled = 0;          // cudaDeviceEnablePeerAccess() that has succeeded
-  std::atomic<int> already_enabled = 0;  // that was refused because it had been called before
+  std::atomic<int> enabled = 0;          // successful cudaDeviceEnablePeerAccess()
+  std::atomic<int> already_enabled = 0;  // refused, because already enabled
   std::atomic<int> copies = 0;           // cudaMemcpyPeer()
 };
 inline CountedPeerCalls counted_peer_calls;

@@ -1,5 +1,4 @@
-// A program whose rank 1 fails, or waits for ever, while the others wait: what becomes of it is tested by
-// failing_test.py.
+// A program whose rank 1 fails, or waits for ever, while the others wait; failing_test.py tests how it ends.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -29,16 +28,16 @@ __global__ void spin(int* word, unsigned* stop) {
   *word = 1;
 }
 
-/// Fails once the others have had time to begin their wait.
+/// Fails after the other ranks have begun to wait.
 [[noreturn]] void fail(Rank& rank) {
   for (int i = 0; i < 100; ++i) {
-    (void)cudaStreamQuery(rank.stream());  // lets the others go on where they are fibers
+    (void)cudaStreamQuery(rank.stream());  // yields to the other ranks where they are fibers
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   throw std::runtime_error("planted");
 }
 
-/// From the last rank's memory.
+/// Pulls from the last rank's memory.
 void pull(const PeerBuffer<int>& to, const PeerBuffer<int>& from, Rank& rank) {
   CUDA_CHECK(
       cudaMemcpyAsync(to.local(), from.on(rank.size() - 1), sizeof(int), cudaMemcpyDefault, rank.stream()));
@@ -88,7 +87,7 @@ void run(Rank& rank, const std::string& where) {
     if (fails) fail(rank);
     spin<<<1, 1, 0, stream>>>(data.local(), rank.abort_flag());
     rank.synchronize(stream);
-  } else if (where == "fault") {  // a kernel that leaves its memory: the GPU can do nothing more
+  } else if (where == "fault") {  // a kernel with an illegal access: the GPU is unusable afterwards
     if (fails) {
       nothing<<<1, 1, 0, stream>>>(data.local());
       spin<<<1, 1, 0, stream>>>(static_cast<int*>(nullptr), reinterpret_cast<unsigned*>(8));
@@ -101,7 +100,7 @@ void run(Rank& rank, const std::string& where) {
     arrived.await(0, stream);
     std::this_thread::sleep_for(std::chrono::hours(1));
   } else if (where == "pulls") {
-    // Rank 0 pulls too early: its pull waits for a signal that rank 1 raises behind a pull from the same GPU.
+    // Rank 0 pulls too early: its pull waits for a signal that rank 1 raises after a pull from the same GPU.
     PeerBuffer<int> from(rank, 1);
     if (rank.id() == 0) {
       arrived.await(0, stream);
@@ -113,10 +112,10 @@ void run(Rank& rank, const std::string& where) {
       arrived.raise(0, 0, stream);
     }
     rank.synchronize(stream);
-  } else if (where == "nobody") {  // nobody fails, and nobody raises the signal
+  } else if (where == "nobody") {  // no rank fails or raises the signal
     arrived.await(0, stream);
     rank.synchronize(stream);
-  } else if (where == "ended") {  // a rank goes home while the others wait for it
+  } else if (where == "ended") {  // a rank returns while the others wait for it
     if (!fails) rank.barrier();
   } else {
     throw UsageError("unknown place '" + where + "'");

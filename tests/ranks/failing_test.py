@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A rank fails while the others wait: the program says why and ends, with status 2, in good time."""
+"""A rank fails while the others wait: the program reports why and ends with status 2, within the time limit."""
 import os
 import subprocess
 import sys
@@ -12,8 +12,8 @@ LIMIT_S = 40
 GPUS = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("\n") \
     if BACKEND == "cuda" else 0
 PLACES = ("stream", "barrier", "constructor", "destructor", "gate", "kernel", "collective")
-# Real GPUs take seconds to start, and some runs end only at a time limit. So each of these runs is begun ahead of the tests,
-# several at a time; the limits are long enough for a start beside others.
+# Real GPUs take seconds to start, and some runs end only at a time limit. So these runs start ahead of the tests, several at a
+# time; the limits allow for starting beside others.
 HANG = ("hang", "--gpus", "2")
 PULLS = ("pulls", "--gpus", "3", "--timeout", "12")
 FAULT = ("fault", "--gpus", "2", "--timeout", "8")
@@ -24,25 +24,26 @@ AT_A_TIME = 3
 
 def run(where: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "FAILING_WHERE": where}
-    if GPUS > 3:  # more take longer to start, and show nothing more
+    if GPUS > 3:  # more take longer to start, and show nothing new
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(os.environ.get("CUDA_VISIBLE_DEVICES", "0,1,2").split(",")[:3])
     if BACKEND == "cuda" and "2" in arguments:
-        environment.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "16")  # enough for two ranks, and quicker to start than 32
+        environment.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "16")  # enough for two ranks, and faster to start than 32
     return subprocess.run([*START, PROGRAM, *arguments], env=environment, timeout=LIMIT_S,
                           capture_output=True, text=True, check=False)
 
 
 def sizes(where: str) -> Tuple[int, ...]:
-    """The numbers of ranks that a place is tried with. More ranks than GPUs share one. On real GPUs each place has one number."""
+    """The numbers of ranks to try for a place. Ranks share GPUs if there are too few. On real GPUs each place has one
+    number."""
     if BACKEND == "virtual":
         return (2, 3, 8)
     if where in ("kernel", "collective"):
-        return (2,)  # a kernel that spins wants a GPU of its own, and so does NCCL
+        return (2,)  # a kernel that spins needs a GPU of its own, and so does NCCL
     return (3,) if PLACES.index(where) % 2 == 0 else (8,)
 
 
 class FailingTest(unittest.TestCase):
-    runs: Dict[Tuple[str, ...], "Future[subprocess.CompletedProcess[str]]"] = {}  # begun ahead, by arguments
+    runs: Dict[Tuple[str, ...], "Future[subprocess.CompletedProcess[str]]"] = {}  # started ahead, by arguments
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -77,10 +78,10 @@ class FailingTest(unittest.TestCase):
                     self.assertEqual(done.stdout, "")
 
     def test_kernel_that_faults(self) -> None:
-        # GPUs with access to each other all fail together, and any rank may be the first to see it.
+        # GPUs with peer access all fail together, and any rank may see it first.
         done = self.run_of(*FAULT)
         if BACKEND == "cuda" and "cudaErrorIllegalAddress" not in done.stderr:
-            # Seen on one GPU that both ranks share: the fault is not reported while the other rank's stream waits.
+            # Seen with two ranks on one GPU: the fault is not reported while the other rank's stream waits.
             self.expect(done, 2, "not finished after 8 s, the limit of --timeout")
         else:
             self.expect(done, 2 if BACKEND == "cuda" else 3, "failing: rank ", "cudaErrorIllegalAddress")
@@ -99,7 +100,7 @@ class FailingTest(unittest.TestCase):
                             "wait until a word is at least 1: it is 0", "host thread 1 (GPU 1): waits for")
 
     def test_pull_ahead_of_time(self) -> None:
-        """All pulls from a GPU take turns: one that is enqueued too early holds up the one that it waits for."""
+        """All pulls from a GPU are queued: a pull that is enqueued too early delays the one that it waits for."""
         if BACKEND == "cuda":
             if GPUS < 3:
                 self.skipTest("needs 3 GPUs: ranks that share one pull nothing")

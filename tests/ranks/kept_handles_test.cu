@@ -1,5 +1,5 @@
-// What one run leaves to the next: on real GPUs streams, cuBLAS handles and communicators, unless it was
-// stopped; on virtual ones nothing.
+// State that one run leaves to the next: on real GPUs streams, cuBLAS handles and communicators, unless the
+// run was stopped; on virtual GPUs none.
 #include "overlap/gpu/kept_handles.hpp"
 
 #include <cublas_v2.h>
@@ -23,7 +23,7 @@
 namespace overlap {
 namespace {
 
-// Without a call of backend::prepare() before it: that is what is tested.
+// Runs without a call of backend::prepare() before it: that is the case under test.
 TEST(HardwareQueues, AreAskedForWhenTheProgramIsLoaded) {
   if (backend::modelled_time()) GTEST_SKIP() << "virtual GPUs read no environment";
   const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -46,12 +46,12 @@ Handles handles_of(Rank& rank) {
   return handles;
 }
 
-/// The handles of all ranks of a run, by rank.
+/// The handles of a run's ranks, by rank.
 std::vector<Handles> handles_of_run(int ranks) {
   std::vector<Handles> handles(static_cast<std::size_t>(ranks));
   run_ranks(ranks, [&](Rank& rank) {
     handles[static_cast<std::size_t>(rank.id())] = handles_of(rank);
-    rank.barrier();  // all have theirs at the same time
+    rank.barrier();  // all ranks hold theirs at the same time
   });
   return handles;
 }
@@ -92,7 +92,7 @@ TEST_P(KeptHandlesTest, TheSameComeBackToTheNextRun) {
     for (int rank = 0; rank < GetParam(); ++rank) EXPECT_TRUE(first[rank] == second[rank]) << "rank " << rank;
     return;
   }
-  // Which of the ranks on one GPU has which stream depends on who asks first.
+  // If ranks share a GPU, which of them gets which stream depends on the order of their requests.
   std::vector<cudaStream_t> streams[2];
   std::vector<cublasContext*> cublas[2];
   for (const auto* run : {&first, &second}) {
@@ -112,7 +112,7 @@ TEST_P(KeptHandlesTest, OtherSetsInBetweenDoNoHarm) {
   handles_of_run(other);
   const std::vector<Handles> second = handles_of_run(GetParam());
   if (share() || other > gpus_)
-    return;  // those who share a GPU have no communicators, and drop those of others
+    return;  // ranks that share a GPU have no communicators, and drop those of others
   for (int rank = 0; rank < GetParam(); ++rank) EXPECT_EQ(first[rank].nccl, second[rank].nccl);
 }
 
@@ -178,13 +178,13 @@ __global__ void keep_busy(int* sink, int rounds) {
 }
 
 TEST_P(KeptHandlesTest, WorkThatNobodyWaitedForIsDoneBeforeTheNextRun) {
-  std::vector<DeviceBuffer<int>> memory;  // not freed by the ranks, which would wait for the GPU
+  std::vector<DeviceBuffer<int>> memory;  // ranks must not free it, because that would wait for the GPU
   for (int rank = 0; rank < GetParam(); ++rank) memory.emplace_back(share() ? 0 : rank, 1);
   handles_of_run(GetParam());
   run_ranks(GetParam(), [&](Rank& rank) {
     int* const own = memory[static_cast<std::size_t>(rank.id())].data();
     CUDA_CHECK(cudaMemsetAsync(own, 0, sizeof(int), rank.stream()));
-    // Some 40 ms, by one call: a host that is kept from its core for a while still finds it running.
+    // Some 40 ms in one call, so that a host that is descheduled for a while still finds the kernel running.
     keep_busy<<<1, 1, 0, rank.stream()>>>(own, 20'000'000);
     CUDA_CHECK(cudaGetLastError());
     EXPECT_EQ(cudaStreamQuery(rank.stream()), cudaErrorNotReady);
@@ -201,7 +201,7 @@ TEST_P(KeptHandlesTest, CommunicatorsGiveWayToRanksThatShareAGpu) {
   EXPECT_EQ(idle_communicators(), 0u);
 }
 
-// From here on real and virtual GPUs.
+// Real and virtual GPUs from here on.
 
 TEST(HandlesBetweenRuns, AllSetsStayWithinTheStreamsOfAGpu) {
   int gpus = 0;

@@ -1,5 +1,5 @@
-// Signals that kernels raise and await, the stop of a run while they wait, and room for all blocks that wait.
-// The same tests on real GPUs.
+// Signals that kernels raise and await, the stop of a run while they wait, and space for all waiting blocks.
+// On real and virtual GPUs.
 #include "overlap/gpu/kernel_signals.hpp"
 
 #include <cuda_runtime.h>
@@ -27,19 +27,19 @@ TEST(HasReached, ComparesWordsThatOverflow) {
   EXPECT_FALSE(has_reached(0, 1));
   EXPECT_TRUE(has_reached(2, 0xfffffffe));   // four later
   EXPECT_FALSE(has_reached(0xfffffffe, 2));  // four earlier
-  // What a stop adds opens every wait.
+  // The value that a stop adds ends every wait.
   EXPECT_TRUE(has_reached(7 + (1U << 30), 7 + 100));
 }
 
 constexpr int kThreads = 64;
 
-/// Each rank's kernel hands values to its right neighbour and takes those of the left one: writes, raises,
-/// awaits, reads. Everything of one call in `round`.
+/// Each rank's kernel sends values to its right neighbour and receives the left neighbour's: writes, raises,
+/// awaits, reads. A `round` is one call.
 template <typename T>
 __global__ void exchange_values(T* to, const T* from, std::uint32_t* raised, std::uint32_t* awaited,
                                 unsigned* stop, T* sum, int rank, std::uint32_t round) {
   to[threadIdx.x] = static_cast<T>(1000 * rank + static_cast<int>(round) + static_cast<int>(threadIdx.x));
-  __syncthreads();  // all threads' values, before one of them raises
+  __syncthreads();  // all threads have written before one of them raises
   if (threadIdx.x == 0) {
     raise_signal(raised, round);
     await_signal(awaited, round, stop);
@@ -55,7 +55,7 @@ TEST_P(KernelSignals, CarryWhatWasWrittenBefore) {
   constexpr int kCalls = 10;
   try {
     run_ranks(GetParam(), [&](Rank& rank) {
-      const PeerBuffer<int> slots(rank, kCalls * kThreads);  // of each call its own
+      const PeerBuffer<int> slots(rank, kCalls * kThreads);  // separate slots for each call
       Signals arrived(rank, 1);
       const DeviceBuffer<int> sum(rank.device(), kThreads);
       CUDA_CHECK(cudaMemset(sum.data(), 0, sum.bytes()));
@@ -87,9 +87,9 @@ __global__ void await_only(std::uint32_t* word, T value, unsigned* stop) {
   await_signal(word, value, stop);
 }
 
-// No other GPU has to do anything for it.
+// No other GPU takes part.
 TEST(AwaitSignal, ReturnsOnceTheStopIsSaid) {
-  const DeviceBuffer<std::uint32_t> word(0, 1);  // nobody raises it
+  const DeviceBuffer<std::uint32_t> word(0, 1);  // never raised
   const DeviceBuffer<unsigned> stop(0, 1);
   CUDA_CHECK(cudaMemset(word.data(), 0, word.bytes()));
   CUDA_CHECK(cudaMemset(stop.data(), 1, stop.bytes()));
@@ -97,12 +97,12 @@ TEST(AwaitSignal, ReturnsOnceTheStopIsSaid) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
-// The words open when a run stops. So does a wait for a word that nobody opens: it sees the stop.
+// A stop ends waits for the run's words, and also a wait for another word, which reads the abort flag.
 TEST_P(KernelSignals, AStopEndsTheWait) {
   const int size = GetParam();
   if (size == 1) GTEST_SKIP() << "nobody waits";
   const std::string said = failure<std::runtime_error>(size, [&](Rank& rank) {
-    const DeviceBuffer<std::uint32_t> word(rank.device(), 1);  // no signal of the run
+    const DeviceBuffer<std::uint32_t> word(rank.device(), 1);  // not a signal of the run
     CUDA_CHECK(cudaMemset(word.data(), 0, word.bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());
     await_only<<<1, 1, 0, rank.stream()>>>(word.data(), 0U,
@@ -116,7 +116,7 @@ TEST_P(KernelSignals, AStopEndsTheWait) {
     throw RunStopped();
   });
   EXPECT_EQ(said, "rank 0: planted");
-  run_ring(size, 3);  // and the next run is none the worse
+  run_ring(size, 3);  // the next run is unaffected
 }
 
 TEST_P(KernelSignals, BlocksThatWaitMustAllFindRoom) {

@@ -1,5 +1,5 @@
-// A program of several processes. It checks itself what holds between their ranks; mpi_test.py starts it by
-// mpirun, and checks how it ends.
+// A program of several processes. It checks the results of its ranks; mpi_test.py starts it with mpirun, and
+// checks how it ends.
 #include <nccl.h>
 
 #include <array>
@@ -41,7 +41,7 @@ void require(bool right, const char* what) {
   if (!right) throw WrongResult(what);
 }
 
-/// Every rank's value comes to every rank, in the order of the ranks.
+/// Every rank receives every rank's value, ordered by rank.
 void check_exchange(Rank& rank) {
   struct Value {
     int rank;
@@ -62,7 +62,7 @@ void check_exchange(Rank& rank) {
   }
 }
 
-/// Each rank's id of NCCL arrives unchanged at every rank, in every process.
+/// Each rank's NCCL id arrives unchanged at every rank, in every process.
 void check_nccl_id(Rank& rank) {
   ncclUniqueId id{};
   NCCL_CHECK(ncclGetUniqueId(&id));
@@ -73,10 +73,10 @@ void check_nccl_id(Rank& rank) {
   for (const auto& first : rank.exchange(ids.front())) require(first == ids.front(), "NCCL's id: of rank 0");
 }
 
-/// What the last rank does before the barrier has happened for all others behind it.
+/// All ranks see after the barrier what the last rank did before it.
 void check_barrier(Rank& rank, const std::string& file) {
   if (rank.id() == rank.size() - 1) {
-    std::this_thread::sleep_for(200ms);  // others that did not wait would be gone
+    std::this_thread::sleep_for(200ms);  // ranks that did not wait would have left
     std::ofstream(file) << "here";
   }
   rank.barrier();
@@ -91,7 +91,7 @@ void check_largest(Rank& rank) {
   require(largest == std::vector<double>{rank.size() - 1.0, 0.0, 7.0}, "largest_of_all");
 }
 
-/// Memory and signals of the process; and a gate that each process has for itself.
+/// Memory and signals of the process; and a gate for each process.
 void check_memory(Rank& rank) {
   const PeerBuffer<int> data(rank, 4, Reach::kProcess);
   for (int other = 0; other < rank.size(); ++other) {
@@ -118,7 +118,7 @@ void check_memory(Rank& rank) {
   }
 }
 
-/// The same time on all ranks: that of the slowest one, which is the last.
+/// All ranks get the same time: that of the slowest, the last rank.
 void check_times(Rank& rank) {
   const DeviceBuffer<char> data(rank.device(), std::size_t{1} << 20);
   const auto call = [&](cudaStream_t stream) {
@@ -147,7 +147,7 @@ void run(Rank& rank, const std::string& what, const std::string& file) {
     if (last) std::_Exit(7);
   } else if (what == "first dies") {
     if (rank.id() == 0) std::_Exit(7);
-  } else if (what == "busy") {  // the others do not even look
+  } else if (what == "busy") {  // the others do not even poll
     if (last) std::_Exit(7);
     std::this_thread::sleep_for(60s);
   } else if (what == "late") {  // the others wait for it in a barrier

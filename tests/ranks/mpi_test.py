@@ -17,11 +17,11 @@ from typing import Dict, List, Sequence, Tuple
 BACKEND, *PROGRAMS = sys.argv[1:]
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_S = 60
-END_S = 10  # within which all processes end when one has died
+END_S = 10  # time limit for all processes after one has died
 HERE = len(subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, check=True).stdout.splitlines()) \
     if BACKEND == "cuda" else 8
-EACH = min(2, HERE)  # ranks of a process, where it may have more than one
-# What needs no GPU is the same code on both, and a process with real ones takes a second to start.
+EACH = min(2, HERE)  # ranks of a process, if it may have several
+# Cases without a GPU are the same code on both, and a process with real GPUs takes a second to start.
 without_gpus = unittest.skipIf(BACKEND == "cuda", "shown on virtual GPUs")
 
 Ended = Tuple[int, str, str]  # mpirun's exit status, standard output and standard error
@@ -37,7 +37,7 @@ class MpiTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def start(self, what: str, command: Sequence[str]) -> "subprocess.Popen[str]":
-        """The command of mpirun; it is ended with the test."""
+        """Starts mpirun; it is ended with the test."""
         environment: Dict[str, str] = {**os.environ, "MPI_TEST_WHAT": what, "MPI_TEST_FILE": str(self.folder / "here")}
         if os.getuid() == 0:
             environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -48,11 +48,11 @@ class MpiTest(unittest.TestCase):
         return process
 
     def run_all(self, what: str, *arguments: str, count: int = 2, program: str = "") -> Ended:
-        """So many processes with the same arguments."""
+        """`count` processes with the same arguments."""
         return self.ended(self.start(what, ["-n", str(count), program or self.program, *arguments]))
 
     def run_each(self, what: str, *each: Sequence[str]) -> Ended:
-        """A process for each list of arguments; before the arguments, options of mpirun for that process up to "--"."""
+        """One process per argument list; options of mpirun for that process may precede, up to "--"."""
         command: List[str] = []
         for arguments in each:
             split = list(arguments).index("--") if "--" in arguments else -1
@@ -60,13 +60,13 @@ class MpiTest(unittest.TestCase):
         return self.ended(self.start(what, command))
 
     def ended(self, process: "subprocess.Popen[str]") -> Ended:
-        """Without what mpirun's own event loop says now and then when it closes the pipes of processes that have ended
-        (libevent: "[warn] Epoll MOD(1) on fd 24 failed ...")."""
+        """Status and outputs, without the messages that mpirun's event loop occasionally prints when it closes the pipes of
+        ended processes (libevent: "[warn] Epoll MOD(1) on fd 24 failed ...")."""
         out, err = process.communicate(timeout=LIMIT_S)
         return process.returncode, out, re.sub(r"^\[warn\] Epoll .*\n", "", err, flags=re.MULTILINE)
 
     def pid_of(self, argument: str) -> int:
-        """The process of the program that was started with this argument."""
+        """The id of the program's process that was started with this argument."""
         for _ in range(500):
             for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
                 try:
@@ -138,7 +138,7 @@ class MpiTest(unittest.TestCase):
 
     # ---- What fails on the way -----------------------------------------------------------------------------
     def assert_one_sentence(self, ended: Ended, status: int, sentence: str) -> None:
-        """All end with the status, and one process alone says why."""
+        """All processes end with the status, and exactly one of them prints the reason."""
         self.assertEqual(ended[:2], (status, ""), ended)
         self.assertRegex(ended[2], rf"\Ampi: {sentence}\n\Z")
 

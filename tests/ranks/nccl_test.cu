@@ -1,5 +1,5 @@
-// NCCL with one host thread for each rank, on real GPUs and on virtual ones: setup by a unique id, calls
-// without groups, and each rank at its own pace.
+// NCCL with one host thread for each rank, on real and virtual GPUs: setup by a unique id, calls without
+// groups, ranks at different speeds.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <nccl.h>
@@ -23,7 +23,7 @@ class RanksNcclTest : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Sizes, RanksNcclTest, testing::Values(1, 2, 3, 4, 8));
 
-/// A rank's communicator of all ranks, made and destroyed by hand.
+/// A rank's communicator of all ranks, created and destroyed explicitly.
 class Communicator {
  public:
   explicit Communicator(Rank& rank) {
@@ -66,7 +66,7 @@ TEST_P(RanksNcclTest, SetupTellsEachRankItsPlace) {
   });
 }
 
-// The ranks never wait for each other but in NCCL, and rank r has r more kernels before each call.
+// The ranks wait for each other only in NCCL; rank r has r more kernels before each call.
 TEST_P(RanksNcclTest, ManyCallsAtEachRanksOwnPace) {
   run_ranks(GetParam(), [](Rank& rank) {
     const ncclComm_t communicator = rank.nccl();
@@ -88,8 +88,8 @@ TEST_P(RanksNcclTest, ManyCallsAtEachRanksOwnPace) {
   });
 }
 
-// Each rank passes on what it has got: P - 1 steps bring every rank's value to all. Groups are each thread's
-// own.
+// Each rank passes on the value that it received: after P - 1 steps every rank has every value. Groups are
+// per thread.
 TEST_P(RanksNcclTest, RingAllGatherBySendsAndReceives) {
   run_ranks(GetParam(), [](Rank& rank) {
     const ncclComm_t communicator = rank.nccl();

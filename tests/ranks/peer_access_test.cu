@@ -1,5 +1,5 @@
-// Peer access is asked for and proved once in a process, whatever the number of runs and ranks. Its own
-// program, whose calls for that are counted.
+// Peer access is enabled and proved once in a process, whatever the number of runs and ranks. A program of
+// its own, which counts the calls.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace overlap {
 namespace {
 
-/// What was counted since it was made.
+/// Calls counted since construction.
 struct Counts {
   int enabled = counted_peer_calls.enabled;
   int already_enabled = counted_peer_calls.already_enabled;
@@ -45,7 +45,7 @@ class PeerAccessTest : public testing::Test {
   int gpus_ = 0;
 };
 
-// This and the next test come before the library has enabled anything.
+// This test and the next run before the library has enabled anything.
 TEST_F(PeerAccessTest, RanksThatShareAGpuAskForNone) {
   if (gpus_ >= 16) GTEST_SKIP() << "16 ranks have a GPU each";
   const Counts counts;
@@ -85,7 +85,7 @@ TEST_F(PeerAccessTest, NoPairIsAskedForTwice) {
   for (int round = 0; round < 2; ++round) {
     for (int ranks = 1; ranks <= gpus_; ++ranks) use_peer_memory(ranks);
   }
-  // The pair of GPUs 0 and 1 is known; the rest is new, unless an earlier test of this process has used it.
+  // The pair of GPUs 0 and 1 is known; other pairs are new, unless an earlier test of this process used them.
   const int pairs = gpus_ * (gpus_ - 1);
   EXPECT_LE(counts.since().enabled, pairs - 2);
   EXPECT_LE(counts.since().copies, pairs - 2);

@@ -1,4 +1,4 @@
-// Virtual GPUs can begin anew in the middle of a process: then peer access is asked for and proved again.
+// Virtual GPUs can be reset within a process: then peer access is enabled and proved again.
 #include <gtest/gtest.h>
 
 #include "counted_peer_calls.hpp"

@@ -1,4 +1,4 @@
-// What the tests of ranks share: a ring of ranks that wait for each other, and what a run fails with.
+// Shared by the tests of ranks: a ring of ranks that wait for each other, and the error of a run.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ __global__ void pass_on(const T* own, T* next, T add) {
   *next = *own + add;
 }
 
-/// A number runs round the ring, one rank after the other adds 1, for that many rounds.
+/// A number circulates around the ring `rounds` times; each rank adds 1.
 inline void run_ring(int size, int epochs) {
   std::vector<int> last(size);
   run_ranks(size, [&](Rank& rank) {
@@ -29,12 +29,12 @@ inline void run_ring(int size, int epochs) {
     Signals arrived(rank, 1);
     const cudaStream_t stream = rank.stream();
     CUDA_CHECK(cudaMemsetAsync(number.local(), 0, sizeof(int), stream));
-    pass_on<<<1, 1, 0, stream>>>(number.local(), number.local(), 0);  // loaded before anything waits
+    pass_on<<<1, 1, 0, stream>>>(number.local(), number.local(), 0);  // loaded before any wait
     rank.synchronize(stream);
     rank.barrier();
     for (int epoch = 1; epoch <= epochs; ++epoch) {
       arrived.begin_call();
-      // Rank 0 begins each round, the others wait for it; rank 0 waits for its end.
+      // Rank 0 starts each round, the others wait for it; rank 0 waits for the round's end.
       if (rank.id() != 0) arrived.await(0, stream);
       pass_on<<<1, 1, 0, stream>>>(number.local(), number.on(rank.next()), 1);
       CUDA_CHECK(cudaGetLastError());
@@ -50,7 +50,7 @@ inline void run_ring(int size, int epochs) {
   for (int id = 1; id < size; ++id) EXPECT_EQ(last[id], size * (epochs - 1) + id) << "rank " << id;
 }
 
-/// What `program` fails with.
+/// The error that `program` throws.
 template <class Error>
 std::string failure(int size, const std::function<void(Rank&)>& program) {
   try {

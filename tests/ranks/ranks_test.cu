@@ -1,5 +1,5 @@
-// Ranks, memory that all of them reach, and signals. The same tests on real GPUs, where ranks share a GPU if
-// there are too few.
+// Ranks, memory that all of them access, and signals. On real and virtual GPUs; ranks share GPUs if there are
+// too few.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_P(RanksTest, WhoCatchesWhatHasStoppedTheRunIsNamed) {
 
 TEST_P(RanksTest, EverybodyIsAtTheBarrierBeforeAnybodyPassesIt) {
   const int size = GetParam();
-  std::vector<int> steps(size);  // each rank writes its own; the barriers order reading and writing
+  std::vector<int> steps(size);  // each rank writes its own; barriers order reads and writes
   run_ranks(size, [&](Rank& rank) {
     for (int step = 1; step <= 50; ++step) {
       steps[rank.id()] = step;
@@ -245,7 +245,7 @@ TEST_F(RanksTest, OneStreamMoreThanAGpuHasQueuesIsRefusedByName) {
   streams.emplace_back(0, StreamPriority::kHigh);
 }
 
-// More ranks than any machine here has GPUs, so they share one: with a stream more each they would not fit.
+// More ranks than any machine has GPUs, so ranks share a GPU: with one more stream each they would not fit.
 TEST_F(RanksTest, TenRanksHaveAllTheirStreamsOnOneGpu) {
   run_ranks(10, [](Rank& rank) {
     const cudaStream_t streams[] = {rank.stream(), rank.second_stream(), rank.transfer_stream(0)};

@@ -1,5 +1,5 @@
-// A rank that throws stops the run: the others return wherever they wait, and the caller gets the error.
-// The same tests on real GPUs.
+// A rank that throws stops the run: the others leave every wait, and the caller gets the error. On real and
+// virtual GPUs.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST_P(StoppingTest, RankThatThrowsFreesThoseWhoWaitForItsSignal) {
     PeerBuffer<int> data(rank, 1);
     Signals arrived(rank, 2);
     const cudaStream_t stream = rank.stream();
-    pass_on<<<1, 1, 0, stream>>>(data.local(), data.local(), 0);  // loaded before anything waits
+    pass_on<<<1, 1, 0, stream>>>(data.local(), data.local(), 0);  // loaded before any wait
     rank.synchronize(stream);
     arrived.begin_call();
     rank.barrier();
@@ -80,7 +80,7 @@ TEST_P(StoppingTest, RankThatThrowsFreesThoseWhoWaitForItsSignal) {
   });
   EXPECT_EQ(said, "rank 0: planted");
   EXPECT_EQ(std::accumulate(stopped.begin(), stopped.end(), 0), size - 1);
-  run_ring(size, 3);  // and the next run is none the worse
+  run_ring(size, 3);  // the next run is unaffected
 }
 
 TEST_P(StoppingTest, RankThatThrowsFreesThoseInAConstructor) {
@@ -112,7 +112,7 @@ TEST_P(StoppingTest, RankThatThrowsFreesThoseInADestructor) {
   run_ring(size, 3);
 }
 
-/// Exceptions belong to a rank, also while it waits inside a catch block or during unwinding.
+/// Exceptions are per rank, also if a rank waits inside a catch block or during unwinding.
 TEST_P(StoppingTest, RanksWaitWhileExceptionsAreInFlight) {
   struct WaitsWhenUnwound {
     Rank& rank;

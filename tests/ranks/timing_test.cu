@@ -1,4 +1,4 @@
-// The gate, and times that all ranks agree on.
+// The gate, and times that are equal on all ranks.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 class RankTimingTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, RankTimingTest, testing::Values(1, 2, 4));
 
-/// Takes a time that grows with `rounds`.
+/// Runs for a time that grows with `rounds`.
 __global__ void work(int* sink, int rounds) {
   int sum = *sink;
   for (int i = 0; i < rounds; ++i) sum = sum * 3 + i;
@@ -49,16 +49,16 @@ TEST_P(RankTimingTest, NothingRunsBehindAClosedGate) {
   });
 }
 
-/// The gate's word reaches the same value on all ranks, whoever closes and opens.
+/// The gate's word reaches the same value on all ranks, whichever rank closes or opens it.
 TEST_P(RankTimingTest, OpensForTheLastOne) {
   run_ranks(GetParam(), [](Rank& rank) {
     PeerBuffer<int> sum(rank, 1);
     Gate gate(rank);
-    // Not the whole GPU: of ranks that share it one may have closed the gate already.
+    // Not the whole GPU: another rank on it may have closed the gate already.
     CUDA_CHECK(cudaMemsetAsync(sum.local(), 0, sizeof(int), rank.stream()));
     rank.synchronize(rank.stream());
     rank.barrier();
-    for (int i = 0; i < rank.id(); ++i) {  // the ranks come at different times
+    for (int i = 0; i < rank.id(); ++i) {  // ranks arrive at different times
       (void)cudaStreamQuery(rank.stream());
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -107,7 +107,7 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
                             CUDA_CHECK(cudaGetLastError());
                           }};
     };
-    // The last rank is slow; its time is everybody's.
+    // All ranks report the time of the last, slow rank.
     const int slow = rank.id() == rank.size() - 1 ? 20000 : 10;
     const auto times = time_variants(rank, {variant(0, 10), variant(1, slow)}, kIterations, kWarmup);
 
@@ -116,14 +116,14 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
     EXPECT_EQ(times[0].device_ms.samples, kIterations);
     EXPECT_GT(times[1].device_ms.min, times[0].device_ms.median);
     EXPECT_GT(times[1].back_to_back_ms, times[0].back_to_back_ms);
-    // Not so of the short kernel: events around it take as long as its launch (2 x H100: 15.9 us both).
+    // Not for the short kernel: events around it take as long as its launch (2 x H100: 15.9 us both).
     EXPECT_GT(times[1].host_ms.median, times[1].device_ms.min);
     for (const VariantTimes& time : times) {
       EXPECT_GT(time.device_ms.min, 0);
       EXPECT_GT(time.host_ms.median, 0);
       for (const double other : rank.exchange(time.device_ms.median)) EXPECT_EQ(other, time.device_ms.median);
     }
-    // Once each; then gated and ungated, interleaved; then twenty at once, three times.
+    // Once each; then gated and ungated, interleaved; then three batches of twenty.
     std::vector<int> expected = {0, 1};
     for (int i = 0; i < kWarmup + kIterations; ++i) expected.insert(expected.end(), {0, 0, 1, 1});
     for (int i = 0; i < 3; ++i) {
@@ -140,7 +140,7 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
   });
 }
 
-/// The hosts come to the gate at different times: it opens for nobody before the last of them has come.
+/// The hosts arrive at the gate at different times: it opens when the last one has arrived.
 TEST_P(RankTimingTest, OpensForNobodyBeforeAllHaveCome) {
   run_ranks(GetParam(), [](Rank& rank) {
     std::atomic<bool> here = false;
@@ -150,7 +150,7 @@ TEST_P(RankTimingTest, OpensForNobodyBeforeAllHaveCome) {
     CUDA_CHECK(cudaDeviceSynchronize());
     Gate gate(rank);
     gate.close(rank.stream());
-    if (rank.id() == rank.size() - 1) {  // keeps its host waiting
+    if (rank.id() == rank.size() - 1) {  // delays its host
       work<<<1, 1, 0, rank.second_stream()>>>(sink.data(), 20000);
       CUDA_CHECK(cudaGetLastError());
       rank.synchronize(rank.second_stream());
@@ -159,12 +159,11 @@ TEST_P(RankTimingTest, OpensForNobodyBeforeAllHaveCome) {
     gate.open();
     rank.synchronize(rank.stream());
     for (const std::atomic<bool>* one : all) EXPECT_TRUE(*one);
-    rank.barrier();  // `here` stays until everybody has looked
+    rank.barrier();  // `here` must outlive all reads
   });
 }
 
-/// Calls that take `rounds` by their number: rounds[0] the first, and so on; the last one counts for all that
-/// follow.
+/// Call i takes `rounds[i]`; the last entry holds for all later calls.
 TimedVariant by_call(const DeviceBuffer<int>& sink, std::vector<int> rounds) {
   return {"by call", [&sink, rounds = std::move(rounds), call = std::size_t{0}](cudaStream_t stream) mutable {
             work<<<1, 1, 0, stream>>>(sink.data(), rounds[std::min(call++, rounds.size() - 1)]);
@@ -179,15 +178,15 @@ TEST_P(RankTimingTest, OnlyTimedCallsCountAndOfTheirTimesTheMedianDoes) {
     CUDA_CHECK(cudaDeviceSynchronize());
     constexpr int kUnit = 20000;
     const auto one = time_variants(rank, {by_call(sink, {kUnit})}, 3, 0).front();
-    // One call, and two rounds to warm up (a gated call and an ungated one in each), then three that count.
+    // One call, and two warm-up rounds (a gated and an ungated call each), then three that count.
     const int w = 30 * kUnit, s = kUnit / 3, l = 5 * kUnit;
     std::vector<int> rounds = {w, w, w, w, w, s, s, kUnit, kUnit, l, l};
-    for (const int of_batch : {s, kUnit, l})  // three times some calls at once
+    for (const int of_batch : {s, kUnit, l})  // three batches of calls
       rounds.insert(rounds.end(), static_cast<std::size_t>(VariantTimes::calls_at_once()), of_batch);
     const auto uneven = time_variants(rank, {by_call(sink, rounds)}, 3, 2).front();
     EXPECT_EQ(uneven.device_ms.samples, 3);
     EXPECT_EQ(uneven.host_ms.samples, 3);
-    if (!backend::modelled_time()) return;  // real clocks change
+    if (!backend::modelled_time()) return;  // real clocks vary
     EXPECT_NEAR(uneven.device_ms.median, one.device_ms.median, 0.3 * one.device_ms.median);
     EXPECT_NEAR(uneven.host_ms.median, one.host_ms.median, 0.3 * one.host_ms.median);
     EXPECT_NEAR(uneven.back_to_back_ms, one.back_to_back_ms, 0.3 * one.back_to_back_ms);
@@ -197,7 +196,7 @@ TEST_P(RankTimingTest, OnlyTimedCallsCountAndOfTheirTimesTheMedianDoes) {
   });
 }
 
-/// A call in which ranks wait for each other does not begin for the first while the last is still busy.
+/// If ranks wait for each other in a call, no rank begins it while the last rank is still busy.
 TEST_P(RankTimingTest, TheHostsTimeBeginsWhenAllAreThere) {
   run_ranks(GetParam(), [](Rank& rank) {
     DeviceBuffer<int> sink(rank.device(), 1);
@@ -207,13 +206,13 @@ TEST_P(RankTimingTest, TheHostsTimeBeginsWhenAllAreThere) {
       work<<<1, 1, 0, stream>>>(sink.data(), rounds);
       CUDA_CHECK(cudaGetLastError());
     };
-    // Much longer than a host takes to wake up; the model knows no such thing.
+    // Much longer than a host's wake-up, which the model does not include.
     const int long_rounds = backend::modelled_time() ? 100'000 : 20'000'000;
     const auto meets = [&](cudaStream_t stream) {
       rank.barrier();
       spin(stream, long_rounds / 20);
     };
-    // Between the gated call and the ungated one the last rank's host has something else to do.
+    // Between the gated and the ungated call the last rank's host is busy.
     const auto is_late = [&] {
       if (rank.id() != rank.size() - 1) return;
       spin(rank.second_stream(), long_rounds);

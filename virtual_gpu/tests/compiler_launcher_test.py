@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""compile.py with a real g++: the rewriter's cases run, lines are the .cu file's, dependencies and failures are right.
+"""compile.py with a real g++: the rewriter's cases run; lines are the .cu file's; dependencies and failures are right.
 
-Needs g++ and Python; the test of a whole project needs CMake and Ninja. No virtual GPUs: rewriter/stub.
+Needs g++ and Python; the test of a whole project needs CMake and Ninja. Uses rewriter/stub instead of virtual GPUs.
 """
 
 import os
@@ -22,7 +22,7 @@ KERNEL = '#include <cuda_runtime.h>\n__global__ void kernel(int* x) { *x = 1; }\
 
 class LauncherTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="overlap ")  # The space is meant.
+        folder = tempfile.TemporaryDirectory(prefix="overlap ")  # the space is intended
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
@@ -43,7 +43,7 @@ class LauncherTest(unittest.TestCase):
 
 
 class Cases(LauncherTest):
-    """The programs of rewriter/ are right."""
+    """The programs of rewriter/ pass."""
 
     def test_programs_are_right(self):
         for name in ("launches", "kernels", "shared", "functions"):
@@ -78,7 +78,7 @@ class Cases(LauncherTest):
         self.assertEqual(self.run_command(self.folder / "x").returncode, 0)
 
     def test_one_header_in_two_units(self):
-        """An inline function's shared variables are the same in both: the linker keeps one of its copies."""
+        """An inline function's shared variables are the same in both units: the linker keeps one copy."""
         units = {
             "a.cuh": """#include <cuda_runtime.h>
                 inline __device__ char* other() { __shared__ char a[1]; return a; }""",
@@ -104,7 +104,7 @@ class Cases(LauncherTest):
 
 
 class Lines(LauncherTest):
-    """Whatever names a line names the .cu file's."""
+    """Every line number in a message is the .cu file's."""
 
     MULTI_LINE = KERNEL + """int f(int* x, int n) {
       kernel<<<1,
@@ -157,7 +157,7 @@ class Lines(LauncherTest):
 
 
 class Launcher(LauncherTest):
-    """Dependencies, failures, and commands that are not ours."""
+    """Dependencies, failures, and commands that are passed through."""
 
     def test_rewritten_unit_stays_beside_the_object(self):
         self.assertEqual(self.compile(KERNEL).returncode, 0)
@@ -295,7 +295,7 @@ target_compile_options(x PRIVATE -Wall -Wextra -Werror)
 
 
 class Projects(LauncherTest):
-    """The launcher under CMake, as cmake/Gpu.cmake hooks it in."""
+    """The launcher under CMake, set up by cmake/Gpu.cmake."""
 
     def build(self):
         result = self.run_command("cmake", "--build", "build", "--verbose")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/device_calls.py must refuse calls of host functions and throw in code of the device, and nothing else."""
+"""tools/device_calls.py rejects calls of host functions and throw in device code, and nothing else."""
 import pathlib
 import shutil
 import subprocess
@@ -27,7 +27,7 @@ int main() {
   write<<<1, 32>>>(values.data());
 }
 """
-# What is replaced, by what, and clang's sentence on it.
+# The replaced text, the replacement, and clang's message.
 ERRORS = (("return 2 * value", "if (value > 2) throw 1; return on_host(value)", "cannot use 'throw' in __host__ __device__",
            "reference to __host__ function 'on_host'"),
           ("__syncthreads()", "if (kept == 3) throw 1", "cannot use 'throw' in __global__"),

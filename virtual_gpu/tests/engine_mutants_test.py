@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Mutants of the engine: each small error in it must be noticed by a program of the race build, with the verdict that its row says.
+"""Mutants of the engine: a program of the race build must notice each, with the verdict of its row.
     engine_mutants_test.py BUILD [DAY]     with a day's number every fourth of them
-A mutant's source is compiled alone, as BUILD compiles it, and linked in front of the library: its object file takes the place of
-the library's. The unchanged program must have another verdict."""
+A mutant's source is compiled alone, as BUILD compiles it, and linked before the library, whose object file it replaces.
+The unchanged program must have another verdict."""
 import json
 import pathlib
 import re
@@ -21,10 +21,10 @@ from tools import mutants  # noqa: E402
 class Mutant(NamedTuple):
     why: str
     run: str  # the program and its arguments
-    verdict: str  # as tools/mutants.py has them
+    verdict: str  # as in tools/mutants.py
     path: str  # in engine/
     file = property(lambda self: self.path)
-    original: str  # occurs once
+    original: str  # occurs exactly once
     mutant: str
 
 
@@ -41,7 +41,7 @@ MUTANTS = [
            "  if (runnable_.empty()) runnable_.append(looking_);\n}", "}"),
     Mutant("a warp function waits for lanes that its mask leaves out", RANDOM, "deadlock", BLOCK,
            "is_last = (mask & warp.alive", "is_last = (warp.alive"),
-    # Too early, or mixed up.
+    # Too early, or exchanged.
     Mutant("a barrier opens one thread early", RANDOM, "deadlock", BLOCK, "if (at_barrier_.size() + 1 == alive_) {",
            "if (at_barrier_.size() + 2 >= alive_) {"),
     Mutant("an operation begins before what it waits for", RANDOM, "race", STREAM, "    if (!token->complete) return false;\n", ""),
@@ -50,7 +50,7 @@ MUTANTS = [
     Mutant("warp functions of other masks meet", RANDOM, "wrong result", BLOCK, "exchange->mask == mask && ", ""),
     Mutant("a barrier's count forgets those before", RANDOM, "wrong result", BLOCK,
            "barrier_has_value_ ? combine(barrier_value_, predicate) : predicate", "combine(0, predicate)"),
-    # Orders that the race detector is not told: false reports.
+    # Missing happens-before edges: false reports.
     Mutant("a barrier orders nothing of what was before", RANDOM, "race", BLOCK, "  release(order);\n", ""),
     Mutant("a barrier orders nothing of what comes behind", RANDOM, "race", BLOCK, "  acquire(order);\n}\n\n}  // namespace vgpu", "}\n\n}"),
     Mutant("an operation's end orders nothing", RANDOM, "race", STREAM, "  hb::release(stream->contexts().own(), done.get());\n", ""),
@@ -65,7 +65,7 @@ MUTANTS = [
            "  hb::acquire(stream->contexts().own(), started_.get());\n", ""),
     Mutant("a synchronising dependent kernel is not ordered", "planted_dependent_bugs dependent_read fixed time", "race",
            "kernel/block_waits.cpp", "  launch_.contexts().acquire_end(linear_index_, current_number(), *primary->contexts);\n", ""),
-    # Orders too many: a planted race is missed.
+    # Extra happens-before edges: a planted race is missed.
     Mutant("a barrier orders all blocks", "planted_block_bugs relaxed_spin bug time", "not noticed", BLOCK,
            "const OrderPoint& order = barrier_order_[barrier_parity_];", "static OrderPoint order;"),
     Mutant("a relaxed read acquires", "planted_bugs relaxed_flag bug time", "not noticed", "kernel/block_fences.cpp",
@@ -81,7 +81,7 @@ class EngineMutantsTest(unittest.TestCase):
     chosen = slice(None)
 
     def command(self, program: str) -> List[str]:
-        """What links the program, with paths as in the build folder."""
+        """The command that links the program, with paths relative to the build folder."""
         listed = subprocess.run(["ninja", "-t", "commands", f"bin/{program}"], cwd=self.build, capture_output=True, text=True, check=True)
         return shlex.split(re.search(r" && (\S+ .*?) && ", listed.stdout.splitlines()[-1])[1])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs in the styles of courses and samples (programs/) check their own results: right on virtual GPUs, on several numbers
-of them and in several orders; in the race build without a report, or with the one that they deserve.
+"""Programs in the style of courses and samples (programs/) verify their own results: right on virtual GPUs, for several numbers
+of GPUs and several schedules; in the race build without a report, or with the expected one.
 
     programs_test.py PROGRAM... [-- START...]"""
 import concurrent.futures
@@ -14,19 +14,20 @@ from typing import List
 
 PROGRAMS: List[str] = []
 START: List[str] = []
-# What they say besides: sentences that a reader should see.
+# Expected notes on standard error.
 NOTED = {"nbody": r"note: .*nbody\.cu:\d+: asks for __CUDA_ARCH__",
          "grid_sync": r"129 blocks, and 128 fit on the GPU at once"}
-# In the order of time; with a seed lanes print in any order.
+# In time order; with a seed lanes print in any order.
 PRINTED = {"lanes_print": " ".join(map(str, range(32))) + " (0: 496) (1: 496) (2: 496) \nPASS\n"}
 REFUSED = {"openmp_dynamic": "virtual GPUs: OpenMP's dynamic schedule is not supported on virtual GPUs: use schedule(static)\n"}
-# With the race detector. The host's volatile accesses are plain ones, and the search reads words that others change atomically.
+# With the race detector. The host's volatile accesses are plain ones, and the search reads words that other threads change
+# atomically.
 ACCUSED = {"pinned_flag": r"data race .*pinned host memory of 12 bytes",
            "sparse_and_graphs": r"write at sparse_and_graphs\.cu:\d+ is atomic, the read at sparse_and_graphs\.cu:\d+ is not"}
 
 
 def run(program: str, gpus: int, schedule: str) -> str:
-    """What is wrong with that run; "" if nothing is."""
+    """The failure of a run; "" if it passed."""
     name = pathlib.Path(program).name.replace("program_", "")
     settings = {"VGPU_GPUS": str(gpus), "VGPU_SCHEDULE": schedule}
     others = {key: value for key, value in os.environ.items() if not key.startswith("VGPU_")}

@@ -23,7 +23,7 @@ class RaceRunTest(FolderTest):
         self.bits(28)
 
     def bits(self, number: int) -> None:
-        """How many bits of an address the kernel randomises, as it seems."""
+        """Sets the number of address bits that the kernel appears to randomise."""
         self.script("cat", f'case $1 in /proc/sys/vm/mmap_rnd_bits) echo {number} ;; *) exec /bin/cat "$@" ;; esac')
 
     def call(self, setarch: str, *arguments: str, program: str = "exit 0") -> "subprocess.CompletedProcess[str]":

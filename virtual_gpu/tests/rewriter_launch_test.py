@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The rewriter's rules on small texts: what becomes of launches and of a block's shared memory.
+"""The rewriter's rules on small texts: launches and a block's shared memory.
 
-That the result compiles and runs is tested by compiler_launcher_test.py.
+compiler_launcher_test.py tests that the result compiles and runs.
 """
 
 import pathlib
@@ -37,7 +37,7 @@ class Launches(RewriterTest):
             after = {"auto l = [] { ": "; }", "f(": ");"}.get(before, ";")
             for callee in ("k", "::k", "a::k", "(*k)", "table[i]", "k<T>"):
                 if before == "(void)" and callee == "(*k)":
-                    continue  # Not to be told from a call.
+                    continue  # cannot be distinguished from a call
                 with self.subTest(before + callee):
                     self.launch(callee, before=before, after=after)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The rewriter's rules on small texts: what comes out of kernels, functions and plain text, what stays, what is refused
-and at which line. Launches and shared memory are rewriter_launch_test.py's.
+"""The rewriter's rules on small texts: the rewriting of kernels, functions and plain text, what stays, and what is rejected at
+which line. rewriter_launch_test.py has launches and shared memory.
 
-That the result compiles and runs is tested by compiler_launcher_test.py.
+compiler_launcher_test.py tests that the result compiles and runs.
 """
 
 import pathlib
@@ -143,7 +143,7 @@ SECTION = ' __attribute__((section("vgpu_symbols")))'
 
 
 def opened(name):
-    """What a body that names a variable of the device begins with."""
+    """The code that the rewriter inserts at the begin of a body that names a device variable."""
     return "{ auto& vgpu_at_%s = %s; { [[maybe_unused]] auto& %s = ::vgpu::on_this_gpu(vgpu_at_%s); {" % ((name,) * 4)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What virtual GPUs do not have is refused by name, with the line of the program that asks for it, and nothing else is said.
+"""CUDA features that virtual GPUs lack are rejected by name, with the line of the use, and with no other error.
 
     unsupported_test.py INCLUDE_FOLDER"""
 import os
@@ -16,7 +16,7 @@ GPP = os.environ.get("CXX", "g++")
 
 
 def errors_of(source: str) -> List[str]:
-    """What g++ says of errors in that source: "x.cpp:3: text", in the order of their lines."""
+    """g++'s errors in that source: "x.cpp:3: text", in line order."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "x.cpp"
         path.write_text(source, encoding="utf-8")

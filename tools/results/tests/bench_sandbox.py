@@ -1,4 +1,4 @@
-"""A stand-in machine for the tests of ./lab bench: the chapters and the peers are small scripts."""
+"""A stand-in machine for the tests of ./lab bench: chapters and peers are small scripts."""
 import pathlib
 import json
 import shutil
@@ -8,8 +8,8 @@ from typing import Any, Dict, List
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tools.lab.tests.lab_sandbox import PACKAGES, REPOSITORY, Sandbox  # noqa: E402
 
-# A chapter, or a peer: notes its command line and writes a report of what it was asked for. A file of the sandbox named
-# after it makes it fail: the exit status, and what it says.
+# A chapter, or a peer: records its command line and writes a report with the requested values. A file of the sandbox named
+# after it makes it fail: it holds the exit status and the message.
 PROGRAM = '''
 import json, os, pathlib, sys, time
 sandbox, name, words = pathlib.Path(os.environ["SANDBOX"]), sys.argv[1], sys.argv[2:]
@@ -77,7 +77,7 @@ class BenchTest(Sandbox):
         self.mark("gpus", str(count))
 
     def started(self, name: str) -> List[str]:
-        """The command lines of a program, without its name."""
+        """The command lines with which a program was started, without its name."""
         return [call.split(" ", 1)[1] if " " in call else "" for call in self.calls(name)]
 
     def result_file(self, count: int) -> Dict[str, Any]:

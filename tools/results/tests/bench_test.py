@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of ./lab bench on a stand-in machine: what is run at which sizes, what becomes of its reports, and what is said when
-something fails."""
+"""Tests of ./lab bench on a stand-in machine: programs and sizes that run, what happens to their reports, and messages on
+failures."""
 import pathlib
 import sys
 import tempfile
@@ -125,7 +125,7 @@ class RealGpusTest(BenchTest):
 
     def test_no_report(self) -> None:
         self.add_gpus(2)
-        self.lab("bench", "02", "--peers=no")  # its report is still there, and must not pass for a new one
+        self.lab("bench", "02", "--peers=no")  # its old report must not pass for a new one
         self.program("02_gather_then_multiply", "true")
         self.assertIn(": no report\n", self.lab("bench", "02").stdout)
 

@@ -1,4 +1,4 @@
-"""Reports of measurements, made by hand, for the tests of what becomes of them."""
+"""Hand-made reports of measurements for tests."""
 from typing import Any, Dict, List
 
 HARDWARE = {"gpu": "NVIDIA H200", "gpus": "8", "driver": "580.1", "toolkit": "13.0", "sm_clock": "1980 MHz"}
@@ -6,7 +6,7 @@ SHAPE = {"m": 8192, "n": 32768, "k": 4096}
 
 
 def result(variant: str, role: str, device_ms: float, **more: Any) -> Dict[str, Any]:
-    """One variant's result as a chapter saves it."""
+    """One variant's result in a chapter's report."""
     return {"variant": variant, "role": role, "gpus": 8, "device_ms": device_ms, "device_p99_ms": 1 / device_ms,
             "host_ms": device_ms + 0.04, "back_to_back_ms": 1 / device_ms, **more}
 
@@ -31,7 +31,7 @@ def peer(name: str = "PyTorch", operation: str = "all_gather_matmul", gpus: int 
     results = [result("gemm_only", "gemm_only", 0.37, ratio_to_gemm_only=1.0),
                result("fused", "algorithm", device_ms, tflops=647.0, ratio_to_gemm_only=1.1486, gemm_only_ms=0.37)]
     for each in results:
-        del each["back_to_back_ms"]  # peers are not timed so
+        del each["back_to_back_ms"]  # peers are not timed like that
     return {"peer": name, "version": "2.11", "modelled": False, "protocol": "events", "status": "ok", "date": date,
             "hardware": {name: HARDWARE[name] for name in ("gpu", "gpus", "driver")},
             "options": {"operation": operation, "gpus": gpus, **SHAPE, "type": "f16"},

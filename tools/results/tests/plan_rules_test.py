@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the planner's rules, against times worked out by hand, and of what it reads of machine files."""
+"""Tests of the planner's rules against times computed by hand, and of the parser of machine files."""
 import dataclasses
 import json
 import pathlib
@@ -16,24 +16,24 @@ from tools.results.plan_machine import PlanError, read_machine, without  # noqa:
 from tools.results.plan_model import Call, Cut, Shape, collective_us, part_of, products_on_two_streams_us, products_us, warm  # noqa: E402
 
 TILE = (128, 256)
-# A wave of 100 tiles, k = 1024, takes 10 us; a link carries 1,000 bytes in a us. All else takes no time.
+# A wave of 100 tiles, k = 1024, takes 10 us; a link transfers 1,000 bytes per us. All else takes no time.
 ROUND = plan_machine.Machine(
     name="round", gpus_per_node=8, multiprocessors=100, tile=TILE, product_rate=2.0 * 100 * 128 * 256 * 1024 / 10, smaller_tile=1e-6,
     memory_rate=1e30, link_rate=1000, collective_rate=1000, send_rate=1000, network_rate=100)
 
 
 def tiles(count: int) -> Shape:
-    """So many tiles below each other."""
+    """A GEMM of `count` tiles, one below another."""
     return Shape(128 * count, 256, 1024)
 
 
 def machine(**change: Any) -> plan_machine.Machine:
-    """ROUND, but for this."""
+    """ROUND with this change."""
     return dataclasses.replace(ROUND, **change)
 
 
 def us(rule: str, on: plan_machine.Machine = ROUND, of: int = 400, ranks: int = 4, per_node: int = 8, **numbers: Any) -> float:
-    """What a rule says of a product of so many tiles, in a part for each rank."""
+    """A rule's time for a GEMM of `of` tiles, in one part per rank."""
     shape = dataclasses.asdict(tiles(of))
     card = {"gpus": ranks, "gpus_per_node": per_node, "type": "f16", "products": [shape]}
     step = {"products": ranks, "launches": 0, "tile_rows": TILE[0], "tile_columns": TILE[1], **numbers}
@@ -45,7 +45,7 @@ class RulesTest(unittest.TestCase):
         self.assertAlmostEqual(part_of(ROUND, Cut(tiles(100))).us, 10)
         self.assertAlmostEqual(part_of(ROUND, Cut(tiles(101))).us, 20)
         self.assertAlmostEqual(part_of(ROUND, Cut(tiles(150))).work_us, 15)
-        self.assertAlmostEqual(part_of(ROUND, Cut(tiles(100)), 90).us, 20)  # 10 multiprocessors are somebody else's
+        self.assertAlmostEqual(part_of(ROUND, Cut(tiles(100)), 90).us, 20)  # 10 SMs are occupied
         self.assertAlmostEqual(part_of(without(ROUND, "waves"), Cut(tiles(150))).us, 15)
         self.assertEqual(part_of(ROUND, Cut(Shape(0, 256, 1024))).us, 0)
 
@@ -53,7 +53,7 @@ class RulesTest(unittest.TestCase):
         smaller = machine(smaller_tile=0.8)
         self.assertAlmostEqual(part_of(smaller, Cut(tiles(50))).us, 5 / 0.8)  # 100 halves
         self.assertAlmostEqual(part_of(smaller, Cut(tiles(25))).us, 2.5 / 0.8 / 0.8)  # 100 quarters
-        self.assertAlmostEqual(part_of(smaller, Cut(tiles(50), 1, TILE)).us, 10)  # a kernel that has one tile
+        self.assertAlmostEqual(part_of(smaller, Cut(tiles(50), 1, TILE)).us, 10)  # a kernel with a fixed tile
 
     def test_memory_is_a_floor(self) -> None:
         size = 2.0 * (128 * 1024 + 1024 * 256 + 128 * 256)
@@ -80,7 +80,7 @@ class RulesTest(unittest.TestCase):
     def test_trips_follow_each_other(self) -> None:
         on = machine(launch_us=2, trip_us=3)
         self.assertAlmostEqual(us("trips", on, trips=2, bytes_out=5000), 2 + 2 * 3 + 5)
-        self.assertAlmostEqual(us("trips", on, trips=2, bytes_out=0), 2)  # a rank alone
+        self.assertAlmostEqual(us("trips", on, trips=2, bytes_out=0), 2)  # a single rank
 
     def test_a_ring_hides_what_is_faster_than_a_product(self) -> None:
         for streams in (1, 2):
@@ -108,9 +108,9 @@ class RulesTest(unittest.TestCase):
     def test_shards_come_along_a_rail_and_are_then_passed_on(self) -> None:
         def of(on: plan_machine.Machine, share: int = 10**6) -> float:  # 10 us by network, 1 us inside, of each of two shards
             return us("two_level", on, of=200, per_node=2, rail_messages=1, rail_bytes=1000, bytes_out=3000, rail_share=share)
-        hosts = machine(multiprocessors=101, product_rate=ROUND.product_rate * 1.01)  # of which NCCL has one
+        hosts = machine(multiprocessors=101, product_rate=ROUND.product_rate * 1.01)  # NCCL occupies one of them
         self.assertAlmostEqual(of(hosts), 20)  # a part is 50 tiles: half a wave, 5 us
-        self.assertAlmostEqual(of(dataclasses.replace(hosts, network_rate=50)), 30)  # the third comes after 20 us, the fourth after 21
+        self.assertAlmostEqual(of(dataclasses.replace(hosts, network_rate=50)), 30)  # third after 20 us, fourth after 21
         self.assertAlmostEqual(of(dataclasses.replace(hosts, network_rate=50, link_rate=100)), 35)  # the fourth after 30
         self.assertAlmostEqual(of(ROUND, 5), 30)  # 2.5 waves on 80 multiprocessors
 
@@ -121,7 +121,7 @@ class RulesTest(unittest.TestCase):
         self.assertAlmostEqual(slow, part_of(machine(memory_rate=added / 7), Cut(tiles(400), 4, TILE)).work_us + 60 + 7)
 
     def test_an_add_waits_for_the_wave_that_runs(self) -> None:
-        # Zeros arrive early, the first partial at 10: the add could begin at once, but for the second product.
+        # The zeros arrive early, the first partial at 10: the add could begin at once, but the second GEMM occupies the SMs.
         accumulator = 128 * 100 * 256
         numbers = {"accumulator_size": 1, "zeros": 1, "stores": 0, "messages": 2, "bytes_out": 2 * accumulator}
         on = machine(event_us=1, link_rate=accumulator / 4)
@@ -134,7 +134,7 @@ class RulesTest(unittest.TestCase):
 
 class MachineTest(unittest.TestCase):
     def read(self, plan: Any, gpus_per_node: int = 0) -> plan_machine.Machine:
-        """A shipped machine with another plan."""
+        """A shipped machine with another section "plan"."""
         shipped = json.loads((plan_machine.MACHINES / "h100-nvlink.json").read_text(encoding="utf-8"))
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({**shipped, "plan": plan}, file)
@@ -151,7 +151,7 @@ class MachineTest(unittest.TestCase):
         self.assertEqual((found.sources, found.gpus_per_node, found.signal_us, found.sustained), ((), 8, 6, 1))
         self.assertAlmostEqual(found.link_rate, 390e3)
         self.assertAlmostEqual(found.product_rate, 810e6)
-        self.assertEqual(found.tile, (256, 128))  # the file's is that of a column-major C
+        self.assertEqual(found.tile, (256, 128))  # the file's tile is that of a column-major C
 
     def test_nodes_of_a_file(self) -> None:
         found = read_machine("h200-nodes")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of ./lab plan as its users call it: what it prints, what it refuses."""
+"""Tests of ./lab plan as users call it: its output, and what it rejects."""
 import dataclasses
 import json
 import os
@@ -25,7 +25,7 @@ ALL_GATHER = ("--operation", "all_gather_matmul")
 
 class PlanTest(ProgramTestCase):
     def plan(self, *arguments: str) -> Dict[str, Any]:
-        """The prediction, as JSON."""
+        """The prediction as JSON."""
         result = self.call(*arguments, "--json", "-")
         self.assertEqual(result.returncode, 0, result.stderr)
         prediction: Dict[str, Any] = json.loads(result.stdout)
@@ -80,7 +80,7 @@ class PlanTest(ProgramTestCase):
         operation, = self.plan(*ALL_GATHER, "--gpus", "4", "--m", "16896", "--n", "4096", "--machine", str(file))["operations"]
         product = operation["gemm_only_us"]  # 132 tiles in each of 4 parts, of 128 x 256: whole waves, cut or not
         for variant in operation["variants"]:
-            if variant["variant"] != "ring":  # NCCL holds multiprocessors
+            if variant["variant"] != "ring":  # NCCL occupies SMs
                 self.assertAlmostEqual(variant["predicted_us"] / product, 1, delta=1e-3, msg=variant["variant"])
 
     def test_peer_memory_ends_at_the_node(self) -> None:
@@ -104,7 +104,7 @@ class PlanTest(ProgramTestCase):
     def test_fast_enough_for_4096_gpus(self) -> None:
         start = time.monotonic()
         self.plan("--gpus", "4096")
-        self.assertLess(time.monotonic() - start, 10)  # takes a tenth of a second; a busy machine is no failure
+        self.assertLess(time.monotonic() - start, 10)  # takes a tenth of a second; the limit allows for a busy machine
 
     def test_bad_input_is_one_sentence(self) -> None:
         unknown = self.machine(speed_of_light=3)
@@ -143,12 +143,12 @@ Card = Dict[str, Any]
 
 
 class CardsTest(unittest.TestCase):
-    """What must hold of every prediction, whatever the constants."""
+    """Properties of every prediction, whatever the constants."""
 
     machine = read_machine("h200-nvlink")
 
     def cards(self, operation: str, gpus: int, *sizes: str, per_node: int = 0) -> List[Card]:
-        """The cost cards of all chapters that compute it."""
+        """The cost cards of all chapters with this operation."""
         programs = pathlib.Path(os.environ.get("OVERLAP_PROGRAMS", plan.PROGRAMS))
         words = ("--gpus", str(gpus), "--gpus-per-node", str(per_node or gpus), *sizes)
         return [plan.cards_of(programs / chapter, words) for chapter in plan.chapters_of(operation)]
@@ -185,7 +185,7 @@ class CardsTest(unittest.TestCase):
         for bound in ("link", "latency", "memory", "waves"):
             on = without(on, bound)
         for operation in DENSE:
-            for shape in SHAPES[:2]:  # equal parts: else the largest counts for all
+            for shape in SHAPES[:2]:  # equal parts: otherwise the largest counts for all
                 for card in self.dense(operation, 8, shape):
                     for name, us in self.times(on, card).items():
                         self.assertAlmostEqual(us / plan_rules.gemm_only_us(on, card), 1, delta=1e-9, msg=name)
@@ -199,7 +199,7 @@ class CardsTest(unittest.TestCase):
                 usual = self.times(self.machine, card)
                 for on in slower:
                     for name, us in self.times(on, card).items():
-                        # An add that misses a wave's end waits for the next one: a little slower may be luckier.
+                        # An add that misses a wave's end waits for the next one, so a slightly slower machine may be faster.
                         luck = 0.99 if name.startswith("rotating") else 1
                         self.assertGreaterEqual(us, luck * usual[name] - 1e-9, f"{card['chapter']} {name}")
                 product = plan_rules.gemm_only_us(self.machine, card)
@@ -258,7 +258,7 @@ class CardsTest(unittest.TestCase):
 
 
 class MeasuredTest(ProgramTestCase):
-    """Against docs/results: what docs/planner.md shows."""
+    """Against docs/results: the numbers of docs/planner.md."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/results/planner.py: predictions beside measured rows, against rows worked out by hand."""
+"""Tests of tools/results/planner.py: predictions beside measured rows, against rows computed by hand."""
 import dataclasses
 import json
 import pathlib
@@ -14,7 +14,7 @@ from tools.results import planner
 from tools.pages import planner_page
 from tools.results.results import load
 
-# Stands in for tools/results/plan.py: says the same to everybody, and writes down what it was asked.
+# A stand-in for tools/results/plan.py: gives a fixed answer, and records its arguments.
 STAND_IN = """#!/usr/bin/env python3
 import json, pathlib, sys
 with open(pathlib.Path(__file__).parent / "asked", "a") as file:

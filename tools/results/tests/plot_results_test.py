@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the plots of measured results (tools/results/plot_results.py), with reports made by hand, and of the plots that are here."""
+"""Tests of the plots of measured results (tools/results/plot_results.py), with hand-made reports, and of the repository's
+plots."""
 import pathlib
 import contextlib
 import io
@@ -32,7 +33,7 @@ def row(rows: int, section: str = "sweep", **times: float) -> Dict[str, Any]:
     return {"section": section, "rows": rows, **times}
 
 
-# Out of order, with a row of another section and one that lacks a time.
+# Out of order, with a row of another section and one without a time.
 ROWS = (row(4, old_ms=2.0, new_ms=0.5), row(1, old_ms=2.0, new_ms=8.0), row(2, old_ms=2.0), row(2, "other", new_ms=3.0), row(16, new_ms=0.125))
 
 
@@ -41,7 +42,7 @@ class PlotTest(unittest.TestCase):
         return plot_results.picture("90_test", plot, [{"runs": list(runs)}])
 
     def points(self, svg: str) -> Dict[str, Tuple[float, float]]:
-        """Where each point is, by what the mouse shows."""
+        """The position of each point, by its tooltip."""
         return {circle[0].text or "": (float(circle.get("cx", "")), float(circle.get("cy", "")))
                 for circle in xml.fromstring(svg).iter(f"{SVG}circle")}
 
@@ -53,7 +54,7 @@ class PlotTest(unittest.TestCase):
                 if path.get("stroke")]
 
     def test_each_number_is_at_its_place(self) -> None:
-        """Equal factors are equal distances, along both axes; more time is higher."""
+        """Equal factors are equal distances, along both axes; a longer time is higher."""
         found = self.points(self.picture(run(2, *ROWS)))
         self.assertEqual(list(found), ["old, 1: 2 ms", "old, 2: 2 ms", "old, 4: 2 ms", "new & fast, 1: 8 ms", "new & fast, 4: 0.5 ms",
                                        "new & fast, 16: 0.125 ms"])
@@ -107,7 +108,7 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(self.picture(run(2, *ROWS)), self.picture(run(2, *ROWS)))
 
     def test_not_measured_yet(self) -> None:
-        """As in the place of a table."""
+        """A plot without measurements shows the same note as a table."""
         for runs in ((), (run(2),), (run(2, row(1, "other", new_ms=1.0)),), (run(2, *ROWS, modelled=True),), (run(2, row(1, odd_ms=1.0)),)):
             self.assertEqual(list(self.texts(self.picture(*runs))), ["Not run on real GPUs yet."])
             self.assertEqual(self.points(self.picture(*runs)), {})
@@ -145,7 +146,7 @@ class UpdateTest(FolderTest):
         self.assertIn("new &amp; fast, 1: 8 ms", picture.read_text())
         self.assertEqual(self.update("--check"), (0, ""))
         self.save(run(2, *ROWS[:-1], row(16, new_ms=0.126)))
-        self.assertEqual(self.update("--check"), (1, "drifted: docs/pictures/a.svg\n"))  # a number is enough, unlike in a timeline
+        self.assertEqual(self.update("--check"), (1, "drifted: docs/pictures/a.svg\n"))  # unlike a timeline, by one number
 
     def test_without_results(self) -> None:
         self.save()
@@ -158,14 +159,14 @@ class UpdateTest(FolderTest):
 
 class RepositoryTest(unittest.TestCase):
     def test_no_plot_has_drifted(self) -> None:
-        """Nothing must be built for that."""
+        """This check needs no build."""
         reports = load(REPOSITORY / "docs" / "results")
         self.assertTrue(update_pages.plots())
         for name, plot in update_pages.plots().items():
             self.assertEqual((REPOSITORY / name).read_text(encoding="utf-8"), plot_results.picture(*plot, reports), f"{name}: ./lab pages --measured")
 
     def test_each_line_has_points(self) -> None:
-        """A name that is in no result would leave its line out."""
+        """A line whose name is in no result would be missing."""
         for name, (_, plot) in update_pages.plots().items():
             drawn = [text.text for text in xml.parse(REPOSITORY / name).iter(f"{SVG}text")]
             self.assertLessEqual(set(plot.lines), set(drawn), name)

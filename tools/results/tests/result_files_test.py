@@ -21,7 +21,7 @@ from tools.results import sparse_results  # noqa: E402
 
 
 class ProblemTest(unittest.TestCase):
-    """What tells two measurements apart: runs that differ in it are both kept, and are not compared with each other."""
+    """The keys that distinguish measurements: runs that differ in them are both kept, and are not compared with each other."""
 
     def assert_apart(self, one: Dict[str, Any], part: str, name: str, value: Any) -> None:
         other = copy.deepcopy(one)
@@ -138,7 +138,7 @@ class CollectTest(FolderTest):
             with self.assertRaises(KeyboardInterrupt):
                 result_files.save(self.folder / "docs" / "results" / "h200-x8.json", file())
         self.assertEqual(len(self.collected()["runs"]), 1)
-        self.assertEqual(len(results.load(self.folder / "docs" / "results")), 1)  # what was begun beside it is no result
+        self.assertEqual(len(results.load(self.folder / "docs" / "results")), 1)  # a temporary file is no result
 
 
 if __name__ == "__main__":

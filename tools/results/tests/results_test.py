@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the tables of measured results (tools/results/results.py, tools/results/ladder.py), with reports made by hand."""
+"""Tests of the tables of measured results (tools/results/results.py, tools/results/ladder.py), with hand-made reports."""
 import pathlib
 import sys
 import types
@@ -18,12 +18,12 @@ from tools.pages import update_pages  # noqa: E402
 
 
 def step(part: int, idea: str, operation: str = "") -> Any:
-    """What a ladder asks of a chapter."""
+    """The attributes of a chapter that a ladder reads."""
     return types.SimpleNamespace(part=part, idea=idea, operation=operation)
 
 
 def whole(chapter: str, *files: Dict[str, Any]) -> str:
-    """The table of all sizes, which stands behind a fold."""
+    """The table of all sizes, which is in a fold."""
     return ladder.results_table(chapter, list(files)).partition("</summary>\n\n")[2]
 
 
@@ -72,7 +72,7 @@ class SparseTableTest(unittest.TestCase):
         steps = {name: step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
         text = readme_ladders.ladder_table("sparse", steps, reports)
         self.assertIn("| chapter | idea | variant | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
-        self.assertEqual([row[2:] for row in rows(text)[1:]], [  # "-": not on the H100
+        self.assertEqual([row[2:] for row in rows(text)[1:]], [  # "-": not measured on the H100
             ["`v6`", "-", "14.00"], ["`dense_nccl`", "1.00", "1.00"]])
         self.assertEqual(rows(text)[-1][:2], ["*NCCL*", "the all-reduce of the whole table"])
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
@@ -85,7 +85,8 @@ class SparseTableTest(unittest.TestCase):
         self.assertEqual([row[2:] for row in rows(text)], [["`host`", "0.80"], ["`dense_nccl`", "1.00"]])
 
     def test_what_gives_another_result_is_not_the_best(self) -> None:
-        """A reduce-scatter leaves the sums with their owners, a fetch brings some of them, and 16 bits on the wire round them."""
+        """A reduce-scatter leaves the sums with their owners, a fetch transfers only some of them, and 16 bits on the wire
+        round them."""
         fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, scatter_fetch=1.5,
                            reduce_scatter=1.0)
         steps = {"15_sparse_beyond": step(3, "")}
@@ -152,7 +153,7 @@ class DenseTableTest(unittest.TestCase):
         self.assertEqual(len(rows(ladder.results_table(first, [file(run(first), peers=[other])]))), 5)
 
     def test_peers_stand_once(self) -> None:
-        """The first chapter of an operation shows them; the pages of the others have a link."""
+        """The first chapter of an operation shows them; the other chapters' pages link there."""
         text = ladder.results_table("05_two_streams", [file(run(), peers=[peer()])])
         self.assertEqual(len(rows(text)), 5)
         self.assertTrue(text.endswith("same sizes: [chapter 02](../02_gather_then_multiply/README.md#measured).\n"), text)
@@ -183,7 +184,7 @@ class DenseTableTest(unittest.TestCase):
         self.assertEqual([[row[1] for row in rows(part)][::5] for part in text.split("On 2 x H200:")], [["1", "8", "16"], ["2"]])
 
     def test_a_table_for_each_kind_of_gpu(self) -> None:
-        """Two kinds with as many GPUs are not one machine; what one of them has on one GPU alone stays with it."""
+        """Two kinds of GPU with equal counts are two machines; results of one kind on a single GPU stay with it."""
         other, control = run(gpus=2), run(gpus=1)
         for each in (other, control):
             each["hardware"] = {**each["hardware"], "gpu": "NVIDIA H100 80GB HBM3"}
@@ -207,7 +208,7 @@ class DenseTableTest(unittest.TestCase):
         both = [on("--gpus 8", "pull"), on("--gpus 8 --only ring", "pull", "ring")]
         self.assertEqual(results.newest(both), both)
         self.assertEqual(len(results.newest([both[0], on("--gpus 8", "pull", "new")])), 1)
-        del both[0]["bench"]  # not of ./lab bench: one that has a variant in common is the same
+        del both[0]["bench"]  # not from ./lab bench: a report with a common variant is the same
         self.assertEqual(len(results.newest(both)), 1)
         both[1]["options"]["variants"] = ["ring"]
         self.assertEqual(len(results.newest(both)), 2)
@@ -225,7 +226,7 @@ class DenseTableTest(unittest.TestCase):
 
 
 def bench_of(arguments: str) -> Dict[str, Any]:
-    """What ./lab bench adds to a report."""
+    """The part of a report that ./lab bench adds."""
     return {"program": "x", "arguments": arguments, "seconds": 1.0}
 
 
@@ -244,7 +245,7 @@ class SectionTest(unittest.TestCase):
         self.assertIn("commit abc.", text)
 
     def test_an_experiment_takes_the_place_of_the_chapter(self) -> None:
-        """Its program has other variants and another command line, and measures nothing but sections."""
+        """Its program has other variants and another command line, and reports only sections."""
         sweep = [{"section": "sweep", "rows": 64, "device_ms": 0.3}]
         new = run("05_two_streams/sweep", date="2026-11-22T10:00:00Z", results=sweep)
         new["options"] = {**new["options"], "variants": ["sweep"]}
@@ -311,7 +312,7 @@ class LadderTest(unittest.TestCase):
         best = results.best_algorithm
         self.assertEqual(best(later)["variant"], "ring")
         self.assertIs(best(later, [later, run(ring_ms=0.6)]), own)
-        self.assertEqual(best(run(), [later, run()])["variant"], "ring")  # a later chapter takes nothing away
+        self.assertEqual(best(run(), [later, run()])["variant"], "ring")  # a later chapter removes nothing
 
     def test_only_its_chapters(self) -> None:
         text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
@@ -323,7 +324,7 @@ class LadderTest(unittest.TestCase):
         nccl["results"] += [result("nccl", "algorithm", 0.6, ratio_to_gemm_only=1.6), result("nccl_other", "algorithm", 0.5, ratio_to_gemm_only=1.5),
                             result("nccl_part", "part", 0.1, ratio_to_gemm_only=0.1)]
         slower = peer(gpus=2)
-        slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # in less time, but so was its GEMM
+        slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # its GEMM was faster, too
         text = self.ladder(file(nccl, run(), peers=[slower, peer("JAX"), peer("Other", operation="mlp_block"), peer("Small", gpus=4)]))
         self.assertEqual([row[:1] + row[2:] for row in rows(text)[2:]], [
             ["*NCCL and cuBLAS*", "all-gather, GEMM", "`nccl_other`", "1.500 (0.720)", "-"],
@@ -332,7 +333,7 @@ class LadderTest(unittest.TestCase):
         self.assertNotIn("italics", self.ladder(file(run())))
 
     def test_the_short_one(self) -> None:
-        """One machine, both measures; rows that compute the same are together, NCCL's is left out where a chapter has it."""
+        """One machine, both measures; rows of one result are together; NCCL's is omitted if a chapter has it."""
         second, third = run("02_gather_then_multiply", gpus=2), run("06_reduce_scatter", gpus=2)
         second["results"].append(result("nccl", "algorithm", 0.3, ratio_to_gemm_only=1.5))
         third["results"].append(result("nccl_scatter", "algorithm", 0.9, ratio_to_gemm_only=2.5))
@@ -348,7 +349,7 @@ class LadderTest(unittest.TestCase):
         self.assertNotIn("fastest GPU", text)
         jax = peer("JAX", gpus=2)
         jax["results"][1]["device_max_ms"] = 0.5
-        for gpus, noted in ((2, True), (8, False)):  # the first machine alone is shown
+        for gpus, noted in ((2, True), (8, False)):  # only the first machine is shown
             text = readme_ladders.ladder_table("short", steps, [file(run(gpus=gpus), run(gpus=8), peers=[jax])])
             self.assertEqual(text.endswith("\n\nJAX: ratio of its fastest GPU.\n"), noted, text)
         self.assertEqual(rows(readme_ladders.ladder_table("short", steps, [file()])), [])

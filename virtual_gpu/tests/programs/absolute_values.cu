@@ -1,5 +1,5 @@
-// Overloads that CUDA has without an include: abs, min and max of floats and of two types, isnan and its
-// like.
+// Overloads that CUDA offers without an include: abs, min and max of floats and of mixed types, isnan and
+// related functions.
 #include <cstdio>
 
 __global__ void compute(float* out, float x, double y, unsigned int u, int i) {

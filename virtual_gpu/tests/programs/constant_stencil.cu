@@ -1,4 +1,4 @@
-// A stencil whose coefficients are in constant memory.
+// A stencil with its coefficients in constant memory.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

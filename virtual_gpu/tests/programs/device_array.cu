@@ -42,7 +42,7 @@ int main() {
   for (int i = 0; i < 1000; ++i) {
     if (result[i] != 2.0f * i) return puts("FAIL"), 1;
   }
-  const bool few = copies < 10;  // of a launch, not of a thread
+  const bool few = copies < 10;  // copies per launch, not per thread
   puts(few ? "PASS" : "FAIL: copied by threads");
   return few ? 0 : 1;
 }

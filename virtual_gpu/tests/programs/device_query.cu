@@ -1,4 +1,4 @@
-// What device queries print, as cuda-samples' helper asks for it.
+// The output of device queries, as cuda-samples' helper makes them.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Variables of the device: each GPU has its own; by name on the host, in functions, namespaces and classes.
+// Device variables: one for each GPU; accessed by name on the host, in functions, namespaces and classes.
 #include <cstdio>
 
 __device__ unsigned int counter, finished = 7u;

@@ -1,4 +1,4 @@
-// A game of life: unsigned char cells, wrapped borders, two buffers, the same rule on the host.
+// A game of life: unsigned char cells, periodic borders, two buffers, the same rule on the host.
 #include <cstdio>
 #include <cstring>
 

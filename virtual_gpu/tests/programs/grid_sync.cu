@@ -1,4 +1,4 @@
-// A cooperative launch: all blocks of a grid meet between two steps.
+// A cooperative launch: a barrier of the grid between two steps.
 #include <cooperative_groups.h>
 #include <stdio.h>
 

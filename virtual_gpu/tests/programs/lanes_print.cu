@@ -1,4 +1,4 @@
-// After a warp function, lanes print in their order.
+// After a warp function, lanes print in lane order.
 #include <cstdio>
 
 __global__ void hello() {

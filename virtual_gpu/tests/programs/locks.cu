@@ -1,4 +1,4 @@
-// A dot product whose blocks add under a lock of atomicCAS, and other atomics.
+// A dot product whose blocks add under a lock by atomicCAS, and other atomics.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Pixels: uchar4, a complex number of the device's own, two-dimensional blocks, no divergence of results.
+// Pixels: uchar4, a complex number class for devices, two-dimensional blocks, results that do not diverge.
 #include <cstdint>
 #include <cstdio>
 #include <memory>

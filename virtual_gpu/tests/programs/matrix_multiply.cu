@@ -1,5 +1,4 @@
-// Products of matrices as the programming guide writes them: structures by value, sub-matrices in shared
-// memory.
+// Matrix multiplication as in the programming guide: structures by value, sub-matrices in shared memory.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Pi from random points of a generator of the program's own; double atomics; the device's printf and malloc.
+// Pi from random points of the program's own generator; double atomics; printf and malloc on the device.
 #include <cstdio>
 #include <cstdlib>
 

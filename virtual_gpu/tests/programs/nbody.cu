@@ -1,4 +1,4 @@
-// Bodies that attract each other: float4, tiles in shared memory, rsqrtf; CPU against GPU, both timed.
+// Bodies under gravity: float4, tiles in shared memory, rsqrtf; CPU against GPU, both timed.
 #include <chrono>
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The size of a block by the occupancy helper; launches by name; attributes of kernels.
+// The block size by the occupancy helper; launches by function pointer; attributes of kernels.
 #include <cstdio>
 
 __global__ void square(int* array, int count) {

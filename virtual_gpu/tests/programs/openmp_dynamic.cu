@@ -1,4 +1,4 @@
-// A dynamic schedule of OpenMP: right on real GPUs, refused by name on virtual ones.
+// A dynamic OpenMP schedule: works on real GPUs, rejected by name on virtual ones.
 #include <cstdio>
 
 int main() {

@@ -1,4 +1,4 @@
-// Host and kernel talk through pinned memory, with fences.
+// Host and kernel communicate through pinned memory, with fences.
 #include <cstdio>
 
 __global__ void answer(volatile int* flags) {

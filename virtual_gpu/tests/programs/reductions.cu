@@ -1,4 +1,4 @@
-// Reductions as courses improve them: interleaved, sequential, unrolled with __syncwarp, shuffles.
+// The reductions of courses, step by step: interleaved, sequential, unrolled with __syncwarp, shuffles.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Prefix sums: Hillis and Steele, and Blelloch's without conflicts of banks; dynamic shared memory at file
+// Prefix sums: Hillis and Steele's, and Blelloch's without bank conflicts; dynamic shared memory at file
 // scope.
 #include <cstdio>
 #include <numeric>

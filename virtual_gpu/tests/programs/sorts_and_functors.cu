@@ -1,4 +1,4 @@
-// A bitonic sort in global memory; kernels that take functors and lambdas of the device.
+// A bitonic sort in global memory; kernels that take device functors and lambdas.
 #include <algorithm>
 #include <cstdio>
 #include <vector>

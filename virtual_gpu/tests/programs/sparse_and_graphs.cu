@@ -1,4 +1,4 @@
-// CSR times vector by threads and by warps; a search in breadth.
+// CSR times vector by threads and by warps; a breadth-first search.
 #include <climits>
 #include <cstdio>
 #include <vector>

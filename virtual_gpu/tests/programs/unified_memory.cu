@@ -1,4 +1,4 @@
-// Managed memory: the host fills and reads what kernels work on; prefetch and advice.
+// Managed memory: the host fills and reads the kernels' data; prefetch and advice.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -28,7 +28,7 @@ int main(void) {
   }
   int device = -1;
   cudaGetDevice(&device);
-#if CUDART_VERSION >= 13000  // it takes a place, not a number
+#if CUDART_VERSION >= 13000  // takes a location, not a device number
   const cudaMemLocation here{cudaMemLocationTypeDevice, device};
   cudaMemAdvise(x, N * sizeof(float), cudaMemAdviseSetReadMostly, here);
   cudaMemPrefetchAsync(x, N * sizeof(float), here, 0, NULL);

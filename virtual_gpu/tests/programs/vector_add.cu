@@ -1,4 +1,4 @@
-// The first program of every course: C style, no header of CUDA, a macro that checks errors.
+// The first program of every course: C style, no CUDA header, a macro that checks errors.
 #include <stdio.h>
 #include <stdlib.h>
 

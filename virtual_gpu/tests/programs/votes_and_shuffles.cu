@@ -1,4 +1,4 @@
-// Warp functions: votes, matches, shuffles with a width, reductions; a compaction by ballots.
+// Warp functions: votes, matches, shuffles with a width, reductions; compaction by ballots.
 #include <cstdio>
 
 __global__ void warp_functions(int* errors) {

@@ -1,7 +1,7 @@
 // Random kernels on several GPUs against a plain reference: barriers, shuffles, votes, atomics, early exits
 // and signals between blocks and GPUs, between copies on other streams.
-//   random_kernels FIRST COUNT    kernels of the seeds from FIRST on, each in the order of time and in two
-//   others
+//   random_kernels FIRST COUNT    kernels of the seeds from FIRST on, each in time order and in two other
+//   orders
 // Exit status: 1 wrong result, 2 failed call.
 #include <cuda_runtime.h>
 
@@ -27,8 +27,8 @@ enum Kind { kMix, kRotate, kShuffle, kVote, kHalves, kCount, kAdd, kSum, kExit, 
 struct Op {
   int kind;
   unsigned a, b;
-  unsigned alive[kBlocks][kWarps];  // lanes that have not left before it, on each GPU the same
-  int leader[kBlocks];              // the first one of those threads; kMaxThreads: there is none
+  unsigned alive[kBlocks][kWarps];  // active lanes, equal on each GPU
+  int leader[kBlocks];              // the first active thread; kMaxThreads: none
 };
 
 __host__ __device__ unsigned hash(unsigned a, unsigned b) {
@@ -40,16 +40,17 @@ __host__ __device__ bool leaves(const Op& op, int block, int thread) {
   return hash(op.a, static_cast<unsigned>(block * kMaxThreads + thread)) % (2 + op.b % 7) == 0;
 }
 
-/// Words of a GPU, one array behind the other.
+/// The words of a GPU, one array after another.
 struct Memory {
   unsigned* words;
-  int count;  // of operations
+  int count;  // number of operations
   __device__ unsigned* value(int block, int thread) const { return words + block * kMaxThreads + thread; }
-  /// Of each operation: a sum and a maximum of all threads; how many blocks have spoken to those of this GPU.
+  /// For each operation: a sum and a maximum over all threads; the number of blocks that signalled this
+  /// GPU's.
   __device__ unsigned* sum(int i) const { return words + kValues + i; }
   __device__ unsigned* maximum(int i) const { return sum(count + i); }
   __device__ unsigned* spoken(int i) const { return maximum(count + i); }
-  /// And of each block: what it said; what the GPU before has sent to it, and whether it is there.
+  /// For each block: the value that it published; the value from the previous GPU, and its flag.
   __device__ unsigned* said(int i, int block) const { return spoken(count + i * kBlocks + block); }
   __device__ unsigned* box(int i, int block) const { return said(count + i, block); }
   __device__ unsigned* flag(int i, int block) const { return box(count + i, block); }
@@ -170,13 +171,13 @@ Kernel make_kernel(unsigned seed) {
       }
       blocks += op.leader[block] != kMaxThreads;
     }
-    if (op.kind == kGrid) op.b = blocks;  // that speak
+    if (op.kind == kGrid) op.b = blocks;  // the number of blocks that signal
     kernel.ops.push_back(op);
   }
   return kernel;
 }
 
-/// One block as it is in the reference: all threads do an operation before the next one begins.
+/// The reference of one block: all threads finish an operation before the next begins.
 struct Block {
   std::vector<unsigned> v, cells;
   std::vector<bool> alive;
@@ -190,7 +191,7 @@ void interpret_alone(const Op& op, int number, Block& block) {
       if (block.alive[thread]) action(thread, block.v[thread]);
     }
   };
-  /// Folds the values of the threads of that warp, or of all warps, whose lanes are in the mask.
+  /// Folds the values of the masked lanes of one warp, or of all warps.
   const auto fold = [&](int warp, unsigned mask, auto combine) {
     unsigned result = 0;
     for (int thread = 0; thread < threads; ++thread) {
@@ -246,7 +247,7 @@ unsigned first_value(int gpu, int block, int thread) {
   return hash(static_cast<unsigned>(gpu), static_cast<unsigned>(block * kMaxThreads + thread));
 }
 
-/// The first words of each GPU in the end: values, sums and maxima.
+/// Each GPU's first words at the end: values, sums and maxima.
 std::vector<std::vector<unsigned>> expected(const Kernel& kernel) {
   const std::size_t count = kernel.ops.size();
   std::vector<std::vector<unsigned>> results(kGpus, std::vector<unsigned>(kValues + 2 * count));
@@ -290,13 +291,13 @@ void require(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(vgpu::last_error_detail());
 }
 
-/// One GPU: a stream for the kernel, and one for what comes before and behind it.
+/// One GPU: a stream for the kernel, and one for the copies before and after it.
 struct Gpu {
   cudaStream_t work, copies;
   cudaEvent_t ready, done;
   Memory memory;
   Op* ops;
-  unsigned* pinned;  // a copy of the memory
+  unsigned* pinned;  // host copy of the memory
 };
 
 Gpu prepare(int number, const Kernel& kernel) {

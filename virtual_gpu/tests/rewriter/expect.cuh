@@ -1,11 +1,11 @@
-// What the rewriter's cases share. Each case is a program of plain CUDA: nvcc compiles it too.
+// Shared by the rewriter's cases. Each case is plain CUDA, which nvcc compiles too.
 #pragma once
 
 #include <cstdio>
 
 #include <cuda_runtime.h>
 
-// Counts and prints the expectations that do not hold; main() returns failures().
+// Counts and prints failed expectations; main() returns failures().
 inline int& failures() {
   static int count = 0;
   return count;
@@ -18,7 +18,7 @@ inline void expect_at(bool holds, const char* text, const char* file, int line) 
 }
 #define EXPECT(condition) expect_at((condition), #condition, __FILE__, __LINE__)
 
-// One int in device memory, 0 at first.
+// One int in device memory, initially 0.
 class Cell {
  public:
   Cell() {
@@ -31,7 +31,7 @@ class Cell {
 
   operator int*() const { return device_; }
 
-  // The value after everything launched so far; a new cell's value is 0.
+  // The value after all launches so far.
   int value() const {
     int host = -1;
     EXPECT(cudaDeviceSynchronize() == cudaSuccess);

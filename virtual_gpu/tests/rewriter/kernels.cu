@@ -79,7 +79,7 @@ struct Limits {
   const int high;
 };
 
-// Parameters are the kernel's own copies, as in any function; a body may return early and hold anything.
+// Parameters are the kernel's own copies, as in any function; a body may return early.
 __global__ void body(int* const __restrict__ cell, int value, const Limits limits, int /*unnamed*/,
                      [[maybe_unused]] int unused) {
   if (value > limits.high) return;

@@ -1,10 +1,10 @@
-// Every way to write a launch. `shape` stores 100 x blocks + threads, so a cell shows that the right
-// configuration arrived together with the right arguments.
+// Every way to write a launch. `shape` stores 100 x blocks + threads, so a cell shows the configuration and
+// the arguments.
 #include "expect.cuh"
 
 #include <cstddef>
 
-// How a launch is laid out is a part of the case.
+// The layout of each launch is part of the case.
 // clang-format off
 
 struct Small {};
@@ -21,7 +21,7 @@ int sum() {
   return N + M;
 }
 
-// Adds to the cell, so that a launch that happens twice shows.
+// Adds to the cell, so that a duplicate launch is noticed.
 __global__ void shape(int* cell, const int* ignored = nullptr, int extra = 0) {
   if (blockIdx.x == 0 && threadIdx.x == 0) *cell += static_cast<int>(100 * gridDim.x + blockDim.x) + extra;
   if (ignored != nullptr) *cell = -1;
@@ -164,7 +164,7 @@ void macros_and_templates() {
   EXPECT(c[2].value() == 202);
   EXPECT(c[3].value() == 203);
   EXPECT(c[4].value() == 81 + 11 + 11);
-  // A launch inside of another launch's kernel, configuration and arguments.
+  // A launch inside another launch's kernel, configuration and arguments.
   auto pick = [&](int) { return Kernel(shape); };
   pick([&] { shape<<<1, 1>>>(c[5]); return 0; }())<<<
       [&] { shape<<<1, 1>>>(c[5]); return 3; }(), 2>>>(
@@ -172,7 +172,7 @@ void macros_and_templates() {
   EXPECT(c[5].value() == 302 + 3 * 101);
 }
 
-// __LINE__ inside of a launch over several lines, and behind it.
+// __LINE__ inside a launch over several lines, and after it.
 void lines() {
   Cell c[2];
   const int before = __LINE__;

@@ -1,8 +1,8 @@
-"""What the rewriter refuses: the table behind the tests of rewriter_test.py."""
+"""Sources that the rewriter rejects: the table of rewriter_test.py."""
 
 VARIABLE = ("variable '%s' in a function, a class or a template: not supported on virtual GPUs (declare it in a "
             "namespace)")
-REFUSED = {  # name: (source; the fault is in its line 3, the message)
+REFUSED = {  # name: (source, wrong in line 3; the message)
     "device_variable_template": ("template <class T> __device__ T x = T(1);", "__device__ " + VARIABLE % "x"),
     "device_member": ("struct A { static __device__ int x; };", "__device__ " + VARIABLE % "x"),
     "device_variable_in_function": ("void f() { static __device__ int x; }", "__device__ " + VARIABLE % "x"),

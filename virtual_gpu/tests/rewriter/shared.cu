@@ -1,4 +1,4 @@
-// Shared memory, static and dynamic. One thread a block writes and reads: no barrier is needed.
+// Shared memory, static and dynamic. One thread per block writes and reads, so no barrier is needed.
 #include "expect.cuh"
 
 template <typename A, typename B>
@@ -42,7 +42,7 @@ __global__ void declarations(int* cell) {
   if (reinterpret_cast<unsigned long long>(aligned_first) % 32 != 0) *cell = -2;
 }
 
-// Two names that are the same, on the same line, are two variables; one declaration in a loop is one.
+// Two declarations of one name on the same line are two variables; one declaration in a loop is one.
 // clang-format off
 __global__ void scopes(int* cell) {
   { __shared__ int x; x = 1; *cell = x; } { __shared__ int x; x = 2; *cell += x; }
@@ -60,7 +60,7 @@ __global__ void scopes(int* cell) {
 }
 // clang-format on
 
-// A device function's variable is the same in each call, and its own in each instance of a template.
+// A device function's variable is the same in each call, and separate in each instance of a template.
 template <typename T>
 __device__ T* scratch() {
   __shared__ T elements[kTile];

@@ -1,4 +1,4 @@
-"""What the tests of the rewriter share."""
+"""Shared by the rewriter's tests."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ START = '# 1 "x.cu"\n'
 
 
 def squeezed(text):
-    """One space for each run of spaces: blanked words leave theirs behind."""
+    """Collapses runs of spaces, because blanked words leave theirs behind."""
     return re.sub(" +", " ", text).strip()
 
 
@@ -36,7 +36,7 @@ def lines_of(text):
 
 class RewriterTest(unittest.TestCase):
     def rewritten(self, source):
-        """Rewrites; the line breaks must all be there, and as many line markers."""
+        """Rewrites; checks that all line breaks and line markers remain."""
         text = rewrite(START + source)
         self.assertEqual(text.count("\n"), source.count("\n") + 1, text)
         self.assertEqual(len(re.findall(r"\n# \d", text)), len(re.findall(r"\n# \d", START + source)), text)
@@ -55,7 +55,7 @@ class RewriterTest(unittest.TestCase):
 
 
 def run_tests() -> None:
-    """unittest.main(), and a failure too if there was no test."""
+    """unittest.main(); also fails if there is no test."""
     program = unittest.main(module="__main__", exit=False)
     ran = program.result.testsRun - len(program.result.skipped)
     if ran == 0:

@@ -1,4 +1,4 @@
-// Arithmetic that device code has beside C++'s. CUDA Math API, "Single Precision Intrinsics", "Type Casting
+// Arithmetic of device code beyond C++. CUDA Math API, "Single Precision Intrinsics", "Type Casting
 // Intrinsics" and "Half Arithmetic Functions".
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

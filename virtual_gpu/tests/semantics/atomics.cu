@@ -1,4 +1,5 @@
-// Atomic functions, and blocks that meet over them. Guide, "Atomic Functions" and "Memory Fence Functions".
+// Atomic functions, and blocks that synchronise by them. Guide, "Atomic Functions" and "Memory Fence
+// Functions".
 #include <cuda/atomic>
 
 #include <numeric>
@@ -11,7 +12,7 @@ namespace {
 using AtomicsTest = GpuTest;
 constexpr int kBlocks = 13, kThreads = 96, kAll = kBlocks * kThreads;
 
-/// Every thread of the grid works on the same words; each result does not depend on the order.
+/// All threads of the grid update the same words; no result depends on the order.
 template <class T>
 __global__ void all_kinds(T* words) {
   const T i = static_cast<T>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -55,14 +56,14 @@ TYPED_TEST(AtomicKindsTest, EveryUpdateCounts) {
   EXPECT_EQ(values[8], static_cast<T>(2 * kAll + 1)) << "compare and swap";
 }
 
-/// What one thread gets back, and how the word changes, step by step.
+/// The return value of each atomic and the new value of the word, in one thread.
 __global__ void old_values(unsigned int* out) {
   unsigned int word = 5;
   unsigned int* p = out + 20;  // atomics work on global memory
   *p = word;
   out[0] = atomicAdd(p, 3u);      // 5 -> 8
   out[1] = atomicSub(p, 1u);      // 8 -> 7
-  out[2] = atomicInc(p, 7u);      // 7 -> 0: it has reached the bound
+  out[2] = atomicInc(p, 7u);      // 7 -> 0: the bound is reached
   out[3] = atomicInc(p, 7u);      // 0 -> 1
   out[4] = atomicDec(p, 7u);      // 1 -> 0
   out[5] = atomicDec(p, 7u);      // 0 -> 7
@@ -86,7 +87,7 @@ TEST_F(AtomicsTest, ReturnTheOldValue) {
             (std::vector<unsigned int>{5, 8, 7, 0, 1, 0, 7, 3, 3, 9, 2, 12, 4, 7, 2, 1}));
 }
 
-/// The forms of other scopes, one thread after the other by compare-and-swap.
+/// Atomics of other scopes and by compare-and-swap, in one thread.
 __global__ void other_scopes(int* words) {
   atomicAdd_block(&words[0], 1);
   atomicMax_block(&words[1], static_cast<int>(threadIdx.x));
@@ -145,7 +146,7 @@ TEST_F(AtomicsTest, HistogramInSharedMemory) {
   EXPECT_EQ(bins.values(), expected);
 }
 
-/// The Guide's example of __threadfence(): the block that finishes last adds up what the others wrote.
+/// The Guide's example of __threadfence(): the block that finishes last sums the values of all blocks.
 __global__ void sum_by_the_last_block(const int* in, volatile int* partial, unsigned int* finished,
                                       int* out) {
   __shared__ bool last;
@@ -173,8 +174,8 @@ TEST_F(AtomicsTest, TheLastBlockSeesAllPartialSums) {
   EXPECT_EQ(out.value(), kAll * (kAll - 1) / 2);
 }
 
-/// Two blocks that are resident together pass a number to and fro, each adding to it. Two blocks of one
-/// thread fit on every GPU at once.
+/// Two resident blocks pass a number back and forth; each adds to it. Every GPU holds two blocks of one
+/// thread at once.
 __global__ void ping_pong(int* turn, volatile int* number, int rounds, int* gave_up) {
   const int me = static_cast<int>(blockIdx.x);
   const long long start = clock64();
@@ -200,8 +201,8 @@ TEST_F(AtomicsTest, TwoResidentBlocksTakeTurns) {
   EXPECT_EQ(gave_up.value(), 0);
 }
 
-/// A loop whose threads look at a word once a round: `left` counts down, and nobody waits for it. Each thread
-/// counts the rounds in which something was left.
+/// A loop that reads a word once a round without waiting: `left` counts down. Each thread counts the rounds
+/// in which `left` was not 0.
 __global__ void rounds_while_something_is_left(int* left, int rounds, int* counts) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> word(*left);
   int count = 0;
@@ -219,8 +220,7 @@ TEST_F(AtomicsTest, ManyBlocksLookAtAWordThatStaysAsItIs) {
   EXPECT_EQ(counts.values(), std::vector<int>(std::size_t{kMany} * kThreads, kRounds));
 }
 
-/// Block `waits` looks at a word until the other one has set it, and does nothing else. Two blocks of a warp
-/// fit on every GPU at once.
+/// Block `waits` polls a word until the other block sets it. Every GPU holds two blocks of a warp at once.
 __global__ void wait_by_looking(int* flag, unsigned int waits, int* seen, int* gave_up) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> word(*flag);
   if (blockIdx.x != waits) {
@@ -246,12 +246,12 @@ TEST_F(AtomicsTest, ABlockWaitsByLookingForAnEarlierOrALaterOne) {
   }
 }
 
-/// A lock: only with mutual exclusion does the plain addition count every block.
+/// A lock: without mutual exclusion the plain addition would lose blocks.
 __global__ void add_under_a_lock(int* lock, volatile int* count) {
   while (atomicCAS(lock, 0, 1) != 0) __nanosleep(100);
   __threadfence();
   const int seen = *count;
-  __nanosleep(200);  // gives the others the time to disturb
+  __nanosleep(200);  // gives other blocks time to interfere
   *count = seen + 1;
   __threadfence();
   atomicExch(lock, 0);

@@ -1,11 +1,11 @@
-// What the scenarios of stream capture share.
+// Shared by the scenarios of stream capture.
 #pragma once
 
 #include "gpu_test.hpp"
 
 namespace semantics {
 
-/// `waiting` waits for all that `stream` holds now.
+/// Makes `waiting` wait for all work in `stream`.
 inline void order(cudaStream_t waiting, cudaStream_t stream, cudaEvent_t event) {
   require(cudaEventRecord(event, stream));
   require(cudaStreamWaitEvent(waiting, event));

@@ -1,4 +1,5 @@
-// What a capture forbids. Guide, "Prohibited and Unhandled Operations"; API, "Stream Management".
+// Calls that are prohibited during a capture. Guide, "Prohibited and Unhandled Operations"; API, "Stream
+// Management".
 #include <memory>
 
 #include "capture_test.hpp"
@@ -8,7 +9,7 @@ namespace {
 
 constexpr auto kRelaxed = cudaStreamCaptureModeRelaxed;
 
-/// A stream that captures. `expect_invalid()` ends that.
+/// A stream in capture mode, until `expect_invalid()` ends the capture.
 class ForbiddenTest : public GpuTest {
  protected:
   void begin(cudaStreamCaptureMode mode = kRelaxed) { require(cudaStreamBeginCapture(stream(), mode)); }
@@ -26,7 +27,7 @@ class ForbiddenTest : public GpuTest {
     CUDA_OK(cudaStreamEndCapture(stream(), &graph));
     CUDA_OK(cudaGraphDestroy(graph));
   }
-  /// Where CUDA does not say whether the capture is still valid.
+  /// For calls after which CUDA does not say whether the capture is still valid.
   void end_anyhow() {
     cudaGraph_t graph = nullptr;
     if (cudaStreamEndCapture(stream(), &graph) == cudaSuccess) require(cudaGraphDestroy(graph));
@@ -38,7 +39,7 @@ class ForbiddenTest : public GpuTest {
   }
 
  private:
-  std::unique_ptr<Stream> stream_;  // not before the test knows that there is a GPU
+  std::unique_ptr<Stream> stream_;  // created when the test knows that there is a GPU
 };
 
 TEST_F(ForbiddenTest, SynchronizingTheStream) {
@@ -65,7 +66,7 @@ TEST_F(ForbiddenTest, SynchronizingACapturedEvent) {
   CUDA_OK(cudaEventRecord(event, stream()));
   EXPECT_CUDA_ERROR(cudaEventSynchronize(event), cudaErrorCapturedEvent);
   expect_invalid();
-  CUDA_OK(cudaEventRecord(event, stream()));  // a record outside makes it an ordinary event again
+  CUDA_OK(cudaEventRecord(event, stream()));  // a record outside the capture makes it an ordinary event again
   CUDA_OK(cudaEventSynchronize(event));
 }
 

@@ -16,7 +16,7 @@ std::vector<int> numbers(std::size_t count) {
   return values;
 }
 
-// Page-locked memory is not staged: the copy reads it when its turn in the stream comes.
+// Page-locked memory is not staged: the copy reads it when the stream reaches the copy.
 TEST_F(CopiesTest, PinnedSourceIsReadWhenTheCopyRuns) {
   PinnedArray<int> source(1, 1);
   const DeviceArray<int> x(1, 0);
@@ -68,8 +68,8 @@ TEST_P(CopySizeTest, ThereAndBackAsynchronously) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), host.data() + count));
 }
 
-// Pageable memory as the destination of an asynchronous copy is right after a synchronisation, whenever it
-// was filled.
+// After a synchronisation, pageable memory holds the result of an asynchronous copy, whenever the bytes were
+// written.
 TEST_P(CopySizeTest, ToPageableMemoryAsynchronously) {
   const std::vector<int> expected = numbers(GetParam());
   const DeviceArray<int> x(expected);
@@ -157,7 +157,7 @@ TEST_F(CopiesTest, OddAddressesAndSizes) {
 
 TEST_F(CopiesTest, MemsetFillsBytesAndNotMore) {
   const DeviceArray<int> x(4, 7);
-  CUDA_OK(cudaMemset(x.data() + 1, 0x102, 2 * sizeof(int)));  // the lowest byte counts
+  CUDA_OK(cudaMemset(x.data() + 1, 0x102, 2 * sizeof(int)));  // only the lowest byte counts
   EXPECT_EQ(x.values(), (std::vector<int>{7, 0x02020202, 0x02020202, 7}));
 }
 
@@ -175,7 +175,7 @@ TEST_F(CopiesTest, MemsetRunsInTheOrderOfItsStream) {
   EXPECT_EQ(x.value(), 2);
 }
 
-/// Sizes of a copy of rows, in ints.
+/// Sizes of a 2-D copy, in ints.
 struct Rows {
   std::size_t width, height, from_pitch, to_pitch;
 };

@@ -1,5 +1,5 @@
-// Device-wide algorithms: what CUB's documentation says of DeviceRadixSort, DeviceScan and DeviceReduce, and
-// of all of them as work of a stream. Results are compared with the standard library's.
+// Device-wide algorithms: CUB's documentation of DeviceRadixSort, DeviceScan and DeviceReduce, and their
+// order in a stream. Results are compared with the standard library's.
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 // ---- sorts ----------------------------------------------------------------------------------------------
 
-// Few types: each sort takes nvcc long.
+// Few types, because nvcc compiles each sort slowly.
 template <class Key>
 void sort_keys() {
   using Limits = std::numeric_limits<Key>;
@@ -56,7 +56,7 @@ void sort_pairs(std::int64_t count, int begin_bit, int end_bit, bool double_buff
                                            values_in.data(), values_out.data(), count, begin_bit, end_bit);
   });
   std::stable_sort(positions.begin(), positions.end(), [&](int a, int b) {
-    const auto digits = [&](int i) {  // a sign makes a key less than those without
+    const auto digits = [&](int i) {  // negative keys sort below others
       using Unsigned = std::make_unsigned_t<Key>;
       Unsigned bits = static_cast<Unsigned>(keys[i]);
       if (std::is_signed_v<Key>) bits ^= Unsigned{1} << (sizeof(Key) * 8 - 1);
@@ -131,7 +131,7 @@ TEST_F(CubTest, ScansAddWhatComesBefore) {
   for (const std::int64_t count : kSizes) {
     scan<int, int>(random_integers<int>(count, -5, 100));
     scan<std::int64_t, std::int64_t>(random_integers<std::int64_t>(count, 0, std::int64_t{1} << 40));
-    scan<char, int>(random_integers<char>(count, 0, 1));  // more than a char holds
+    scan<char, int>(random_integers<char>(count, 0, 1));  // sums exceed the range of char
   }
 }
 
@@ -212,7 +212,7 @@ TEST_F(CubTest, WorksInTheOrderOfItsStream) {
   const DeviceArray<char> temporary(bytes);
   set_late<<<1, 1, 0, stream>>>(in.data(), 5);
   CUDA_OK(cub::DeviceReduce::Sum(temporary.data(), bytes, in.data(), out.data(), 1, stream));
-  set<<<1, 1, 0, stream>>>(in.data(), 9);  // too late for the sum
+  set<<<1, 1, 0, stream>>>(in.data(), 9);  // too late to change the sum
   copy_one<<<1, 1, 0, stream>>>(copied.data(), out.data());
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(copied.value(), 5);
@@ -257,7 +257,7 @@ TEST_F(CubTest, TooLittleTemporaryStorageIsRefused) {
   std::size_t little = 1;
   EXPECT_EQ(cub::DeviceScan::InclusiveSum(temporary.data(), little, in.data(), out.data(), 100'000),
             cudaErrorInvalidValue);
-  cudaGetLastError();  // not every version of CUB leaves it alone
+  cudaGetLastError();  // some versions of CUB leave an error
   EXPECT_EQ(out.values(), std::vector<int>(100'001, 7));
 }
 

@@ -1,5 +1,5 @@
-// Device-wide selections: what CUB's documentation says of DeviceSelect and DeviceRunLengthEncode. Results
-// are compared with the standard library's.
+// Device-wide selections: CUB's documentation of DeviceSelect and DeviceRunLengthEncode. Results are compared
+// with the standard library's.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace semantics {
 namespace {
 
-/// What `call` selects: the output ends after it, its rest stays as it was.
+/// The items that `call` selects; checks that the rest of the output is unchanged.
 template <class T, class Call>
 void expect_selected(const std::vector<T>& expected, std::int64_t count, Call call) {
   const auto out = room<T>(count, T(77));
@@ -52,7 +52,7 @@ TEST_F(CubTest, SelectsFlaggedItems) {
 struct IsOdd {
   __host__ __device__ bool operator()(int value) const { return value % 2 != 0; }
 };
-/// Looks into memory of the device.
+/// Reads device memory.
 struct IsMarked {
   const char* marks;
   __host__ __device__ bool operator()(int position) const { return marks[position] != 0; }

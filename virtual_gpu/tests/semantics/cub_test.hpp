@@ -1,4 +1,4 @@
-// What the tests of CUB's device-wide algorithms share.
+// Shared by the tests of CUB's device-wide algorithms.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace semantics {
 
 inline constexpr std::int64_t kSizes[] = {0, 1, 2, 31, 1000, 4097, 20'003};
 
-/// Memory of the device for `count` items, and at least one.
+/// Device memory for `count` items, at least one.
 template <class T>
 DeviceArray<T> room(std::int64_t count, T value = T{}) {
   return DeviceArray<T>(static_cast<std::size_t>(count) + 1, value);
 }
-/// The same with those items.
+/// Device memory with a copy of the items.
 template <class T>
 DeviceArray<T> on_device(std::vector<T> values) {
   values.push_back(T{});
@@ -44,7 +44,7 @@ std::vector<T> random_integers(std::int64_t count, T least, T most, unsigned int
   return values;
 }
 
-/// Both phases of `call(temporary, bytes)`.
+/// Runs both phases of `call(temporary, bytes)`.
 template <class Call>
 void in_two_phases(Call call) {
   std::size_t bytes = 0;

@@ -1,5 +1,4 @@
-// Products of cuBLAS: what the cuBLAS Library reference says of cublasGemmEx() and its relatives.
-// Column-major.
+// GEMMs of cuBLAS: the cuBLAS Library reference on cublasGemmEx() and related calls. Column-major.
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -9,7 +8,7 @@
 
 #include "gpu_test.hpp"
 
-/// GoogleTest prints statuses by name.
+/// Lets GoogleTest print statuses by name.
 inline void PrintTo(cublasStatus_t status, std::ostream* out) { *out << cublasGetStatusName(status); }
 
 #define CUBLAS_OK(call) ASSERT_EQ(call, CUBLAS_STATUS_SUCCESS)
@@ -43,7 +42,7 @@ constexpr cudaDataType kType<__nv_bfloat16> = CUDA_R_16BF;
 
 const float kUnwritten = std::numeric_limits<float>::quiet_NaN();
 
-/// Whole numbers from -1 to 1: products and sums of them are exact.
+/// Integers from -1 to 1: their products and sums are exact.
 template <class T>
 std::vector<T> small_integers(std::size_t count, unsigned int seed) {
   std::mt19937 random(seed);
@@ -60,13 +59,13 @@ std::vector<float> as_floats(const std::vector<T>& values) {
 
 struct Shape {
   int m, n, k;
-  int more_a, more_b, more_c;  // elements between the end of a column and the next column
+  int more_a, more_b, more_c;  // padding after each column, in elements
 };
 struct Factors {
   float alpha, beta;
 };
 
-/// One product of whole numbers, and what it must give.
+/// A GEMM of integers and its expected result.
 template <class Input, class Output>
 class Case {
  public:
@@ -127,7 +126,7 @@ using InputsAndOutputs =
                    TypesOf<__nv_bfloat16, float>, TypesOf<float, float>>;
 TYPED_TEST_SUITE(CublasTest, InputsAndOutputs);
 
-// The elements between the columns of C stay as they are; they are compared too.
+// The padding between columns of C must not change; it is compared too.
 TYPED_TEST(CublasTest, AllTransposes) {
   using Product = Case<typename TypeParam::Input, typename TypeParam::Output>;
   for (const auto op_a : {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C}) {
@@ -171,7 +170,7 @@ TYPED_TEST(CublasTest, WithBetaZeroCIsNotRead) {
   EXPECT_EQ(as_floats(c.values()), std::vector<float>(64, 8));
 }
 
-// Sums in half would stop at 2048, those in bfloat16 at 256. 2051 lies between 2050 and 2052.
+// Sums in half would stop at 2048, in bfloat16 at 256. 2051 lies between the halves 2050 and 2052.
 TYPED_TEST(CublasTest, SumsAreInFloatAndRoundedOnce) {
   using Input = typename TypeParam::Input;
   using Output = typename TypeParam::Output;
@@ -216,7 +215,7 @@ TYPED_TEST(CublasTest, Batches) {
   EXPECT_EQ(as_floats(c.values()), expected);
 }
 
-// On the host: these need no GPU.
+// Checks on the host, without a GPU.
 TEST(CublasStatusTest, StatusesHaveNames) {
   EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_SUCCESS), "CUBLAS_STATUS_SUCCESS");
   EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_SUCCESS), "success");
@@ -234,7 +233,7 @@ TEST(CublasStatusTest, WithoutAHandleNothingWorks) {
   EXPECT_EQ(cublasDestroy(nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
 }
 
-/// Square products of floats.
+/// Square GEMMs of floats.
 class CublasCallTest : public GpuTest {
  protected:
   static constexpr int kSize = 16, kSquare = kSize * kSize;
@@ -245,7 +244,7 @@ class CublasCallTest : public GpuTest {
   }
 };
 
-// Without rows or columns there is nothing to do, and no operand is looked at.
+// Without rows or columns the call does nothing and reads no operand.
 TEST_F(CublasCallTest, EmptyProducts) {
   const Blas blas;
   const float one = 1, zero = 0;
@@ -312,15 +311,14 @@ TEST_F(CublasCallTest, Handles) {
   CUBLAS_OK(cublasSetWorkspace(blas, workspace.data(), workspace.bytes()));
 }
 
-// The call only enqueues: operands are read when the product runs, in the stream's order; alpha is read by
-// the call.
+// The call only enqueues: the GEMM reads its operands when it runs, in stream order; the call reads alpha.
 TEST_F(CublasCallTest, ProductsAreAsynchronous) {
   const Blas blas;
   const Stream stream, other;
   const DeviceArray<float> a(kSquare, 1.0f), b(kSquare, 1.0f), c(kSquare, 0.0f);
   const PinnedArray<float> two(1, 2.0f);
   CUBLAS_OK(cublasSetStream(blas, stream));
-  CUBLAS_OK(multiply(blas, a.data(), b.data(), c.data()));  // loads what it needs, before the gate closes
+  CUBLAS_OK(multiply(blas, a.data(), b.data(), c.data()));  // loads kernels before the gate closes
   CUDA_OK(cudaDeviceSynchronize());
   CUDA_OK(cudaMemset(c.data(), 0, c.bytes()));
   CUDA_OK(cudaDeviceSynchronize());
@@ -343,7 +341,7 @@ TEST_F(CublasCallTest, ProductsAreAsynchronous) {
   EXPECT_EQ(a.value(), 3.0f * kSize + 3);
 }
 
-// A handle's default stream is the legacy one, which waits for blocking streams and they for it.
+// A handle's default stream is the legacy one: it and the blocking streams wait for each other.
 TEST_F(CublasCallTest, DefaultStream) {
   const Blas blas;
   const Stream blocking(cudaStreamDefault);

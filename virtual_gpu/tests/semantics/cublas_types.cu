@@ -1,4 +1,4 @@
-// GEMMs of cuBLAS whose name says the type: cuBLAS Library, "cublas<t>gemm()".
+// Typed GEMMs of cuBLAS: cuBLAS Library, "cublas<t>gemm()".
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using CublasTypesTest = GpuTest;
 
-/// 2 A B + 3 C with A 3 x 2 and B, transposed, 2 x 2, all of whole numbers times `unit`.
+/// 2 A B + 3 C with A 3 x 2 and B, transposed, 2 x 2; all are integers times `unit`.
 template <class T, class Gemm>
 std::vector<double> product_by_name(Gemm gemm, double unit) {
   const auto numbers = [unit](std::initializer_list<double> values) {
@@ -26,14 +26,14 @@ std::vector<double> product_by_name(Gemm gemm, double unit) {
       gemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, 3, 2, 2, &alpha, a.data(), 3, b.data(), 2, &beta, c.data(), 3),
       CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(cublasDestroy(blas), CUBLAS_STATUS_SUCCESS);
-  using Exact = std::conditional_t<std::is_same_v<T, double>, double, float>;  // which half converts to
+  using Exact = std::conditional_t<std::is_same_v<T, double>, double, float>;  // half converts to float
   std::vector<double> result;
   for (const T value : c.values()) result.push_back(static_cast<Exact>(value));
   return result;
 }
 
 TEST_F(CublasTypesTest, HalfAndDouble) {
-  constexpr double kUnit = 1 + 1.0 / (1ll << 25);  // no float
+  constexpr double kUnit = 1 + 1.0 / (1ll << 25);  // not representable as float
   const auto doubles = product_by_name<double>(cublasDgemm, kUnit);
   const auto halves = product_by_name<__half>(cublasHgemm, 1);
   const double sums[] = {9, 12, 15, -4, -5, -6};

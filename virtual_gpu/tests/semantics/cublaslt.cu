@@ -1,4 +1,4 @@
-// Products of cuBLASLt: what the cuBLAS Library reference says under "Using the cublasLt API". Column-major.
+// GEMMs of cuBLASLt: the cuBLAS Library reference, "Using the cublasLt API". Column-major.
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 
@@ -13,7 +13,7 @@ void require_lt(cublasStatus_t status) {
   if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusName(status));
 }
 
-/// What describes a product of column-major matrices in f16; op(A) is m x k, op(B) k x n.
+/// Descriptors of a column-major GEMM in f16; op(A) is m x k, op(B) k x n.
 class LtProduct {
  public:
   LtProduct(int m, int n, int k, bool transpose_a, bool transpose_b) {
@@ -44,7 +44,7 @@ class LtProduct {
     EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS);
   }
 
-  /// At most so many algorithms. (Not as a vector: nvcc 13.0 fails on one of a struct without a name.)
+  /// The proposed algorithms, at most 4. (No vector, because nvcc 13.0 fails on one of an unnamed struct.)
   struct Proposed {
     cublasLtMatmulHeuristicResult_t results[4];
     int count = 0;
@@ -72,7 +72,7 @@ class LtProduct {
 
 class CublasLtTest : public GpuTest {
  protected:
-  /// Multiplies small whole numbers by each algorithm that is proposed, and compares all elements.
+  /// Multiplies small integers by each proposed algorithm, and compares all elements.
   void expect_right(int m, int n, int k, bool transpose_a, bool transpose_b) {
     std::mt19937 random(static_cast<unsigned>(m + 3 * n + 5 * k));
     const auto numbers = [&random](int count) {

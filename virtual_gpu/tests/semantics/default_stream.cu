@@ -7,7 +7,7 @@ namespace {
 using DefaultStreamTest = GpuTest;
 using DefaultStreamsOfTwoGpusTest = TwoGpusTest;
 
-/// With the flag of a stream: whether it and the default stream wait for each other.
+/// `flag`: of the stream; `waits`: whether it and the default stream wait for each other.
 struct Kind {
   unsigned int flag;
   bool waits;
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DefaultStreamAndOtherTest,
                          testing::Values(Kind{cudaStreamDefault, true}, Kind{cudaStreamNonBlocking, false}),
                          [](const auto& info) { return info.param.waits ? "blocking" : "non_blocking"; });
 
-// The reference's own example: k_2 in the default stream waits for k_1 in s, k_3 in s waits for k_2.
+// The reference's example: k_2 in the default stream waits for k_1 in s, k_3 in s waits for k_2.
 TEST_F(DefaultStreamTest, OrdersBlockingStreamsAmongEachOther) {
   const DeviceArray<int> digits(1, 0);
   const Stream first(cudaStreamDefault), second(cudaStreamDefault);
@@ -97,7 +97,7 @@ TEST_F(DefaultStreamTest, EventRecordedInItCapturesBlockingStreams) {
   EXPECT_EQ(result[0], 1);
 }
 
-// Synchronising with it, and asking it, is an action of it too: it waits for the blocking streams.
+// Synchronising and querying the default stream are actions in it too: both wait for the blocking streams.
 TEST_F(DefaultStreamTest, SynchronizeAndQueryCoverBlockingStreams) {
   PinnedArray<int> result(1, 0);
   const Stream stream(cudaStreamDefault);
@@ -111,7 +111,7 @@ TEST_F(DefaultStreamTest, SynchronizeAndQueryCoverBlockingStreams) {
   EXPECT_EQ(cudaStreamQuery(cudaStreamLegacy), cudaSuccess);
 }
 
-// cudaStreamWaitEvent in the default stream is an action of it: it holds back the blocking streams too.
+// cudaStreamWaitEvent in the default stream is an action in it: blocking streams wait for it too.
 TEST_F(DefaultStreamTest, WaitInItHoldsBackBlockingStreams) {
   PinnedArray<int> x(1, 0), y(1, 0);
   const Stream held, stream(cudaStreamDefault);

@@ -1,5 +1,5 @@
 // Programmatic dependent launch: Guide, "Programmatic Dependent Launch and Synchronization"; API, "Execution
-// Control". That a dependent kernel does begin early is not promised, and so not expected here.
+// Control". CUDA does not promise that a dependent kernel begins early, so the tests do not expect it.
 #include <functional>
 
 #include "capture_test.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using DependentLaunchesTest = HopperTest;
 
-/// Launches one thread a block.
+/// Launches blocks of one thread.
 template <class... Parameters, class... Arguments>
 cudaError_t launch(cudaStream_t stream, bool programmatic, void (*kernel)(Parameters...),
                    Arguments... arguments) {
@@ -53,7 +53,7 @@ TEST_F(DependentLaunchesTest, SynchronisingWaitsForThePrimary) {
   EXPECT_EQ(to.values(), kSums);
 }
 
-// The middle one waits for the first one, and so does what waits for the middle one.
+// The second kernel waits for the first, so whatever waits for the second waits for both.
 TEST_F(DependentLaunchesTest, EndsOfAChainAddUp) {
   const DeviceArray<int> first(4, 0), second(4, 0), third(4, 0);
   const Stream stream;

@@ -1,4 +1,4 @@
-// Events: what a record captures, who waits for it, and time. API, "Event Management".
+// Events: what a record captures, what waits for it, and time. API, "Event Management".
 #include <memory>
 
 #include "gpu_test.hpp"
@@ -25,7 +25,7 @@ TEST_F(EventsTest, WaitOrdersTwoStreams) {
   EXPECT_EQ(y.value(), 1);
 }
 
-// A chain of waits over four streams: each step needs all the earlier ones.
+// A chain of waits over four streams: each step needs all earlier ones.
 TEST_F(EventsTest, WaitsAreTransitive) {
   const DeviceArray<int> digits(1, 0);
   const Stream streams[4];
@@ -103,7 +103,7 @@ TEST_F(EventsTest, EventThatWasNeverRecordedIsComplete) {
   EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
   CUDA_OK(cudaEventSynchronize(event));
   CUDA_OK(cudaStreamWaitEvent(stream, event, 0));
-  // A record behind the wait does not make the wait wait.
+  // A record after the wait does not affect the wait.
   CUDA_OK(cudaEventRecord(event, held));
   set<<<1, 1, 0, stream>>>(result.data(), 1);
   CUDA_OK(cudaStreamSynchronize(stream));
@@ -200,7 +200,7 @@ TEST_F(EventsTest, ElapsedTimeNeedsTwoRecordsWithTiming) {
                     cudaErrorInvalidResourceHandle);
 }
 
-// Guide, "Stream and Event Behavior" (multi-device): waits work across devices, records and elapsed times do
+// Guide, "Stream and Event Behavior" (multi-device): waits work across devices; records and elapsed times do
 // not.
 TEST_F(EventsOfTwoGpusTest, WaitOrdersStreamsOfTwoGpus) {
   PinnedArray<int> x(1, 0), y(1, 0);
@@ -218,7 +218,7 @@ TEST_F(EventsOfTwoGpusTest, WaitOrdersStreamsOfTwoGpus) {
   copy_one<<<1, 1, 0, consumer>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(consumer), cudaErrorNotReady);
   gate.open();
-  // Synchronising and querying an event of another device is allowed too.
+  // Synchronising and querying another device's event is allowed too.
   CUDA_OK(cudaEventSynchronize(ready));
   EXPECT_EQ(cudaEventQuery(ready), cudaSuccess);
   CUDA_OK(cudaStreamSynchronize(consumer));

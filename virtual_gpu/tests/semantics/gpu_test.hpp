@@ -1,6 +1,6 @@
-// What the scenarios share. They use CUDA alone, so that the same sources run on real and on virtual GPUs,
-// and they rely only on what the CUDA C++ Programming Guide ("Guide") and the CUDA Runtime API reference
-// ("API") promise.
+// Shared by the scenarios. They use only CUDA, so that the same sources run on real and on virtual GPUs, and
+// rely only on promises of the CUDA C++ Programming Guide ("Guide") and the CUDA Runtime API reference
+// ("API").
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,11 +13,11 @@
 #include <stdexcept>
 #include <vector>
 
-/// GoogleTest prints errors by name.
+/// Lets GoogleTest print errors by name.
 inline void PrintTo(cudaError_t error, std::ostream* out) { *out << cudaGetErrorName(error); }
 
 #define CUDA_OK(call) ASSERT_EQ(call, cudaSuccess)
-/// The call fails with `code`, and so does cudaGetLastError() after it, once.
+/// Expects that the call fails with `code`, and that one cudaGetLastError() after it returns the same.
 #define EXPECT_CUDA_ERROR(call, code)    \
   do {                                   \
     EXPECT_EQ(call, code);               \
@@ -26,12 +26,12 @@ inline void PrintTo(cudaError_t error, std::ostream* out) { *out << cudaGetError
 
 namespace semantics {
 
-/// CUDA_OK for code that cannot return early.
+/// CUDA_OK for functions that cannot return early.
 inline void require(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorName(error));
 }
 
-/// Memory of the device that is current when it is made.
+/// Memory of the device that was current at construction.
 template <class T>
 class DeviceArray {
  public:
@@ -39,7 +39,7 @@ class DeviceArray {
   explicit DeviceArray(const std::vector<T>& values) : count_(values.size()) {
     require(cudaMalloc(&data_, count_ * sizeof(T)));
     require(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
-    require(cudaDeviceSynchronize());  // a copy from pageable memory may still be under way
+    require(cudaDeviceSynchronize());  // a copy from pageable memory may be pending
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -59,8 +59,7 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// Page-locked host memory, which kernels may access by the same address (Guide, "Unified Virtual Address
-/// Space").
+/// Page-locked host memory; kernels access it by the same address (Guide, "Unified Virtual Address Space").
 template <class T>
 class PinnedArray {
  public:
@@ -117,7 +116,7 @@ template <class T>
 __global__ void copy_one(T* to, const T* from) {
   *to = *from;
 }
-/// Shifts a decimal digit in: the digits tell in which order the kernels ran.
+/// Appends a decimal digit: the digits show the order in which the kernels ran.
 template <class T>
 __global__ void append(T* where, T digit) {
   *where = *where * 10 + digit;
@@ -126,7 +125,7 @@ __global__ void append(T* where, T digit) {
 inline constexpr long long kCyclesToGiveUp = 4'000'000'000;  // about 2 s: a broken test ends
 inline constexpr long long kCyclesOfLateness = 1'000'000;
 
-/// Takes its time, then sets: who does not wait for it sees the old value.
+/// Spins, then sets: a reader that does not wait for it sees the old value.
 template <class T>
 __global__ void set_late(T* where, T value) {
   const long long start = clock64();
@@ -134,11 +133,11 @@ __global__ void set_late(T* where, T value) {
   }
   *where = value;
 }
-/// A word that one raises and another awaits: who sees it raised sees all that was written before.
+/// A flag that one kernel raises and another awaits; a reader that sees it raised sees all earlier writes.
 template <class Word>
 using Flag = cuda::atomic_ref<Word, cuda::thread_scope_system>;
 
-/// Ends when `flag` is not zero, or gives up.
+/// Returns when `flag` is not zero, or after kCyclesToGiveUp.
 template <class Word>
 __device__ bool await(Word* flag) {
   const long long start = clock64();
@@ -153,8 +152,8 @@ __global__ void hold(Word* open, Word* gave_up) {
   if (!await(open)) *gave_up = 1;
 }
 
-/// Holds a stream back: what is enqueued behind close() waits until the host calls open(). Make all memory,
-/// streams and events first: allocating page-locked or device memory may wait for the stream (Guide,
+/// Blocks a stream: work enqueued after close() waits until the host calls open(). Allocate memory, streams
+/// and events first, because allocating page-locked or device memory may wait for the stream (Guide,
 /// "Implicit Synchronization").
 class Gate {
  public:
@@ -182,8 +181,7 @@ class Gate {
   int device_ = -1;
 };
 
-/// Skips without a GPU. A test takes the errors that it provokes: none is left behind, and device 0 is
-/// current again.
+/// Skips without a GPU. A test must clear the errors that it provokes and leave device 0 current.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -199,8 +197,7 @@ class GpuTest : public testing::Test {
   int devices_ = 0;
 
  private:
-  /// Asked once: when a kernel of an earlier test has broken the device, this one must fail and not be
-  /// skipped.
+  /// Queried once: if a kernel of an earlier test broke the device, later tests must fail, not skip.
   static int device_count() {
     static const int devices = [] {
       int count = 0;

@@ -1,4 +1,4 @@
-// Graphs: what a capture records and a launch does. Guide, "CUDA Graphs"; API, "Stream Management" and "Graph
+// Graphs: what a capture records and a launch runs. Guide, "CUDA Graphs"; API, "Stream Management" and "Graph
 // Management".
 #include <memory>
 
@@ -49,14 +49,14 @@ class Executable {
   cudaGraphExec_t handle_ = nullptr;
 };
 
-/// One launch, to its end.
+/// Launches once and synchronises.
 void run(cudaGraph_t graph, cudaStream_t stream) {
   const Executable executable(graph);
   require(cudaGraphLaunch(executable, stream));
   require(cudaStreamSynchronize(stream));
 }
 
-/// Adds one, but so slowly that two at the same time would add one together.
+/// Adds one, slowly: two concurrent kernels would lose an addition.
 __global__ void increment_late(int* where) {
   const int before = *static_cast<volatile int*>(where);
   const long long start = clock64();
@@ -160,7 +160,7 @@ TEST_F(GraphsTest, LaunchesOfOneExecutableDoNotOverlap) {
   const Stream first, second;
   const Event fork, join;
   Graph graph;
-  graph.capture(first, [&] {  // the next launch must not begin before the second branch has ended, either
+  graph.capture(first, [&] {  // the next launch must also wait for the end of the second branch
     copy_one<<<1, 1, 0, first>>>(seen.data(), sum.data());
     order(second, first, fork);
     increment_late<<<1, 1, 0, second>>>(sum.data());
@@ -191,8 +191,8 @@ TEST_F(GraphsTest, EventsAfterTheLaunchCoverTheGraph) {
   EXPECT_EQ(to.value(), 7);
 }
 
-// Guide, "Cross-stream Dependencies and Events". Twice, so that the second launch would see the first one's
-// values if a dependency were missing.
+// Guide, "Cross-stream Dependencies and Events". Launched twice: if a dependency were missing, the second
+// launch would see values of the first.
 TEST_F(GraphsTest, StreamsJoinTheCaptureByEvents) {
   const DeviceArray<int> a(1), b(1), c(1), d(1);
   const Stream stream, other;
@@ -233,7 +233,7 @@ TEST_F(GraphsTest, AnEventCoversWhatWasCapturedBeforeIt) {
   const Event fork, join;
   Graph graph;
   graph.capture(stream, [&] {
-    for (long long round = 0; round < 3; ++round) {  // to and fro: only the events keep the order
+    for (long long round = 0; round < 3; ++round) {  // back and forth: only events order the kernels
       append<<<1, 1, 0, stream>>>(digits.data(), 2 * round + 1);
       order(other, stream, fork);
       append<<<1, 1, 0, other>>>(digits.data(), 2 * round + 2);

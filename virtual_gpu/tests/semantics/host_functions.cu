@@ -1,4 +1,4 @@
-// Functions of the host in a stream (API, "Stream Management": cudaLaunchHostFunc).
+// Host functions in a stream (API, "Stream Management": cudaLaunchHostFunc).
 #include "gpu_test.hpp"
 
 namespace semantics {

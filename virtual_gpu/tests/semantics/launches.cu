@@ -24,7 +24,7 @@ struct Point {
 };
 __global__ void store_point(Point* where, Point point) { *where = point; }
 
-/// Every thread changes its parameters; the others must not notice.
+/// Every thread changes its parameters; other threads must not see it.
 __global__ void change_parameters(int* out, int value, int* end) {
   for (unsigned int i = 0; i < threadIdx.x; ++i) value += 1;
   out += threadIdx.x;
@@ -44,7 +44,7 @@ struct BadLaunch {
   dim3 grid, block;
   friend void PrintTo(const BadLaunch& launch, std::ostream* out) { *out << launch.name; }
 };
-/// CUDA 12 calls a launch beyond the limits an invalid configuration, CUDA 13 an invalid value.
+/// For a launch beyond the limits, CUDA 12 returns invalid configuration, CUDA 13 invalid value.
 bool is_refusal(cudaError_t error) {
   return error == cudaErrorInvalidConfiguration || error == cudaErrorInvalidValue;
 }
@@ -57,7 +57,7 @@ TEST_P(BadLaunchTest, IsRefusedAndRunsNothing) {
   EXPECT_PRED1(is_refusal, cudaGetLastError());
   CUDA_OK(cudaDeviceSynchronize());
   EXPECT_EQ(x.value(), 3);
-  set<<<1, 1>>>(x.data(), 5);  // the error does not stick
+  set<<<1, 1>>>(x.data(), 5);  // the error is not sticky
   CUDA_OK(cudaGetLastError());
   EXPECT_EQ(x.value(), 5);
 }
@@ -149,13 +149,13 @@ TEST_F(LaunchesTest, DynamicSharedMemoryAboveTheLimitHasToBeAllowed) {
   EXPECT_EQ(run(raised + 4), cudaErrorInvalidValue);
   EXPECT_CUDA_ERROR(cudaFuncSetAttribute(last_dynamic_word<int>, attribute, raised + 4),
                     cudaErrorInvalidValue);
-  // The attribute belongs to one kernel; another instance of the template keeps its limit.
+  // The attribute applies to one kernel; another instance of the template keeps its limit.
   const DeviceArray<long long> other(1, 0);
   last_dynamic_word<<<1, 64, limit + 4>>>(other.data(), 1);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
 }
 
-// Guide, "Launch Bounds": a launch with more threads than __launch_bounds__ promises fails.
+// Guide, "Launch Bounds": a launch with more threads than __launch_bounds__ fails.
 TEST_F(LaunchesTest, LaunchBoundsAreAPromise) {
   const DeviceArray<int> x(1, 0);
   at_most_64_threads<<<1, 65>>>(x.data());

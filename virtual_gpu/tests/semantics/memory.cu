@@ -1,4 +1,4 @@
-// Memory: allocation, page-locked memory, whose memory it is. API, "Memory Management" and "Unified
+// Memory: allocation, page-locked memory, the owner of an address. API, "Memory Management" and "Unified
 // Addressing".
 #include <cstdint>
 

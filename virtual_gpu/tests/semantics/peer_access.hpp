@@ -5,7 +5,7 @@
 
 namespace semantics {
 
-/// While it lives, device `from` may access the memory of device `to`.
+/// Device `from` may access the memory of device `to` during this object's lifetime.
 class PeerAccess {
  public:
   PeerAccess(int from, int to) : from_(from), to_(to) {

@@ -1,4 +1,4 @@
-// Several GPUs: peer access, copies between GPUs, kernels that meet over a flag. Guide, "Multi-Device
+// Several GPUs: peer access, copies between GPUs, kernels that synchronise by a flag. Guide, "Multi-Device
 // System"; API, "Peer Device Memory Access".
 #include <memory>
 #include <numeric>
@@ -26,7 +26,7 @@ __global__ void scale(int* to, const int* from, int count, int factor) {
   if (i < count) to[i] = from[i] * factor;
 }
 
-/// Puts a value where another GPU sees it, then raises a flag.
+/// Writes a value to another GPU's memory, then raises a flag.
 template <class Word>
 __global__ void put_and_raise(Word* data, Word* flag, Word value) {
   *data = value;
@@ -141,11 +141,12 @@ TEST_F(PeersTest, AccessHasOneDirection) {
   const PeerAccess access(0, 1);
   CUDA_OK(cudaSetDevice(1));
   EXPECT_CUDA_ERROR(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
-  const PeerAccess back(1, 0);  // throws if it is there already
+  const PeerAccess back(1, 0);  // throws if access is already enabled
 }
 
 TEST_F(PeersTest, WrongDevicesAndFlagsAreRefused) {
-  // Itself: the reference says cudaErrorInvalidDevice, CUDA 13 gives cudaErrorPeerAccessUnsupported.
+  // A device's access to itself: the reference says cudaErrorInvalidDevice, CUDA 13 returns
+  // cudaErrorPeerAccessUnsupported.
   const cudaError_t itself = cudaDeviceEnablePeerAccess(0, 0);
   EXPECT_TRUE(itself == cudaErrorInvalidDevice || itself == cudaErrorPeerAccessUnsupported) << itself;
   EXPECT_EQ(cudaGetLastError(), itself);
@@ -160,7 +161,7 @@ TEST_F(PeersTest, WrongDevicesAndFlagsAreRefused) {
   EXPECT_CUDA_ERROR(cudaMemcpyPeer(x.data(), devices_, x.data(), 0, 4), cudaErrorInvalidDevice);
 }
 
-// Each GPU passes a value on to the next one, ordered by events alone; the first one gets it back.
+// Each GPU passes a value to the next one, ordered by events alone; GPU 0 receives it at the end.
 TEST_F(TwoGpusTest, RingOfPeerCopies) {
   std::vector<std::unique_ptr<DeviceArray<int>>> slots;
   std::vector<std::unique_ptr<Stream>> streams;

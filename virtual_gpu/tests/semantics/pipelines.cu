@@ -1,6 +1,5 @@
-// Asynchronous copies of single threads: what libcu++'s documentation says of cuda::pipeline with thread
-// scope and of cuda::memcpy_async, and the Guide of __pipeline_memcpy_async ("Pipeline Primitives
-// Interface").
+// Asynchronous copies of single threads: libcu++'s documentation of cuda::pipeline with thread scope and of
+// cuda::memcpy_async, and the Guide's of __pipeline_memcpy_async ("Pipeline Primitives Interface").
 #include <cuda_pipeline.h>
 
 #include <cuda/pipeline>
@@ -11,7 +10,7 @@
 namespace semantics {
 namespace {
 
-constexpr int kTileThreads = 64, kTiles = 9, kCount = kTileThreads * kTiles - 5;  // the last tile is not full
+constexpr int kTileThreads = 64, kTiles = 9, kCount = kTileThreads * kTiles - 5;  // the last tile is partial
 
 using PipelineTest = GpuTest;
 
@@ -21,7 +20,7 @@ std::vector<int> numbers(int count) {
   return values;
 }
 
-/// Each thread has its item of the next tile under way while it works on that of the current one.
+/// Each thread prefetches its item of the next tile while it computes the current one.
 template <class Size>
 __global__ void two_stages(const int* from, int* to, int count) {
   __shared__ int slots[2][kTileThreads];
@@ -44,7 +43,7 @@ __global__ void two_stages(const int* from, int* to, int count) {
   }
 }
 
-/// The same with the functions of C.
+/// The same with the C primitives.
 __global__ void two_stages_in_c(const int* from, int* to, int count) {
   __shared__ int slots[2][kTileThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -55,7 +54,7 @@ __global__ void two_stages_in_c(const int* from, int* to, int count) {
   };
   fetch(0);
   for (int tile = 0; tile * kTileThreads < count; ++tile) {
-    fetch(tile + 1);  // beyond the end an empty group
+    fetch(tile + 1);  // past the end, an empty group
     __pipeline_wait_prior(1);
     const int item = tile * kTileThreads + thread;
     if (item < count) to[item] = 2 * slots[tile % 2][thread];
@@ -78,7 +77,7 @@ TEST_F(PipelineTest, FetchesAhead) {
   expect_doubled(two_stages_in_c);
 }
 
-/// All threads read what their neighbours have fetched: the wait is each thread's own, so a barrier follows.
+/// Threads read their neighbours' items: each wait covers only the thread's own copies, so a barrier follows.
 __global__ void through_neighbours(const int* from, int* to) {
   __shared__ int slots[kTileThreads];
   auto pipeline = cuda::make_pipeline();
@@ -105,7 +104,7 @@ TEST_F(PipelineTest, ABarrierShowsTheCopiesOfOthers) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// Three stages; all but the last one are waited for, and then the last.
+/// Three stages; waits for all but the last, then for the last.
 __global__ void wait_for_the_oldest(const int* from, int* to) {
   __shared__ int slots[3];
   auto pipeline = cuda::make_pipeline();
@@ -133,7 +132,7 @@ struct alignas(16) Four {
   int item[4];
 };
 
-/// One wide copy, and one whose second half becomes zeros.
+/// One wide copy, and one whose second half is zero-filled.
 __global__ void copy_wide(const Four* from, Four* to) {
   __shared__ Four slots[2];
   __pipeline_memcpy_async(slots, from, 16);
@@ -150,7 +149,7 @@ TEST_F(PipelineTest, WideCopiesAndZeros) {
   EXPECT_EQ(to.values(), (std::vector<int>{1, 2, 3, 4, 1, 2, 0, 0}));
 }
 
-/// Leaves with a stage on its way.
+/// Exits with a pending stage.
 __global__ void leave_early(const int* from, int* to) {
   __shared__ int slots[2][kTileThreads];
   auto pipeline = cuda::make_pipeline();

@@ -1,10 +1,10 @@
-// What a program of scenarios says of itself.
+// Properties of a process that runs scenarios.
 #pragma once
 
 namespace semantics {
 
-/// What takes long to make is kept for the tests that follow. Not where the virtual GPUs are reset between
-/// them.
+/// True if objects that are slow to make are kept for later tests; false where the virtual GPUs are reset
+/// between tests.
 inline bool keeps_handles = false;
 
 }  // namespace semantics

@@ -1,10 +1,10 @@
-// Copies between GPUs by who enqueues them: a push is in a stream of the GPU that has the bytes, a pull in a
-// stream of another one. CUDA promises of either what streams and events say, and nothing more.
+// Pushes and pulls: a push is a copy in a stream of the GPU that holds the source, a pull in a stream of
+// another GPU. For both CUDA promises only the order of streams and events.
 //
-// Real GPUs (CUDA 13.0 on four H200) queue all pulls from one GPU there, first in, first out, from the moment
-// at which they are enqueued. One that still waits for an event or a signal in its own stream holds up all
-// that come later, of whatever stream of whatever GPU. Pushes, pulls from other GPUs and copies within a GPU
-// pass by. Whether a pull is held up is therefore only reported here, and what passes by is expected.
+// Real GPUs (CUDA 13.0 on four H200) queue all pulls from one GPU on that GPU in the order in which they were
+// enqueued. A pull that still waits for an event or a signal in its own stream delays all later pulls from
+// that GPU, in any stream of any GPU. Pushes, pulls from other GPUs and copies within a GPU are not delayed.
+// Therefore the tests only report whether a pull is delayed, and expect that the others are not.
 #include <cuda.h>
 
 #include <chrono>
@@ -31,13 +31,13 @@ struct Scenario {
   Copy held, later;
   bool passes;  // the later copy does not wait for the first one
 };
-/// GoogleTest prints parameters by name.
+/// Lets GoogleTest print parameters by name.
 void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
 enum class Hold { kEvent, kSignal };
 void PrintTo(Hold hold, std::ostream* out) { *out << (hold == Hold::kEvent ? "event" : "signal"); }
 
-/// A copy with its memory and its stream; its words are `value`, of which the destination has none so far.
+/// A copy with its memory and its stream; its source holds `value`, its destination another value.
 class PreparedCopy {
  public:
   PreparedCopy(const Copy& copy, int value) : gpu_(copy.stream_of) {
@@ -48,7 +48,7 @@ class PreparedCopy {
     require(cudaSetDevice(gpu_));
     stream_.emplace_back();
     event_.emplace_back(cudaEventDisableTiming);
-    enqueue();  // what a first copy between two GPUs has to prepare shall not be late
+    enqueue();  // the first copy between two GPUs sets things up; do that now
     require(cudaStreamSynchronize(stream()));
     require(cudaMemsetAsync(to_.front().data(), 0, to_.front().bytes(), stream()));
     require(cudaStreamSynchronize(stream()));
@@ -58,7 +58,7 @@ class PreparedCopy {
     require(cudaMemcpyAsync(to_.front().data(), from_.front().data(), from_.front().bytes(),
                             cudaMemcpyDefault, stream()));
   }
-  /// True if the stream finishes within some 50 ms.
+  /// True if the stream finishes within about 50 ms.
   bool is_done_soon() {
     for (int i = 0; i < 500; ++i) {
       const cudaError_t state = cudaStreamQuery(stream());
@@ -78,7 +78,7 @@ class PreparedCopy {
 
  private:
   int gpu_;
-  std::deque<DeviceArray<int>> from_, to_;  // one each, made on different GPUs
+  std::deque<DeviceArray<int>> from_, to_;  // a pair for each copy, on different GPUs
   std::deque<Stream> stream_;
   std::deque<Event> event_;
 };
@@ -119,7 +119,7 @@ TEST_P(PullsTest, AHeldCopyHoldsUpAtMostPullsFromItsGpu) {
   const Stream closed;
   PinnedArray<unsigned> signal(1, 0u);
   {
-    Gate gate;  // its end opens it, whatever happens
+    Gate gate;  // its destructor opens it in any case
     struct Raise {
       unsigned& word;
       ~Raise() { Flag<unsigned>(word).store(1, cuda::memory_order_release); }

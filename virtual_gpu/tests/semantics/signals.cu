@@ -123,7 +123,7 @@ TEST(Signals, KernelMayWaitForAWrittenWord) {
   EXPECT_EQ(data.value(), 2);
 }
 
-/// Passes the turn to the other kernel, and waits for its own, so many times.
+/// Raises the other kernel's word and waits for its own, `rounds` times.
 __global__ void take_turns(unsigned int* own, unsigned int* others, int* data, unsigned int rounds,
                            bool begins) {
   const cuda::atomic_ref<unsigned int, cuda::thread_scope_system> mine(*own), yours(*others);
@@ -138,8 +138,8 @@ __global__ void take_turns(unsigned int* own, unsigned int* others, int* data, u
   }
 }
 
-// Programming Guide, "Memory synchronization operations": release and acquire on one word order what the two
-// kernels do beside it. Both must be on the GPU at the same time.
+// Programming Guide, "Memory synchronization operations": release and acquire on one word order the other
+// accesses of two kernels. Both kernels must be resident at the same time.
 TEST(Signals, TwoKernelsMayWaitForEachOther) {
   const DeviceArray<unsigned> first(1, 0u), second(1, 0u);
   const DeviceArray<int> data(1, 0);

@@ -9,7 +9,7 @@
 namespace semantics {
 namespace {
 
-/// Some of all patterns: zeros, subnormal, normal and special ones.
+/// Samples of all patterns: zeros, subnormal, normal and special values.
 template <class Type>
 std::vector<int> some_patterns() {
   std::vector<int> patterns;
@@ -26,7 +26,7 @@ std::vector<int> some_patterns() {
   return patterns;
 }
 
-/// On the host, so that they need no GPU.
+/// On the host, without a GPU.
 template <class T>
 class SixteenBitTest : public testing::Test {};
 TYPED_TEST_SUITE(SixteenBitTest, Types);
@@ -73,7 +73,7 @@ TYPED_TEST(SixteenBitTest, FloatsAreRoundedToTheNearest) {
   EXPECT_TRUE(std::isnan(TypeParam::to_float(TypeParam::from_float(-kNan))));
 }
 
-// Rounded to float first, those next to a middle would fall on it.
+// Rounded to float first, values next to a midpoint would become the midpoint.
 TYPED_TEST(SixteenBitTest, DoublesAreRoundedOnce) {
   for (const double value : boundaries<TypeParam, double>()) {
     ASSERT_EQ(TypeParam::bits(TypeParam::from_double(value)), Reference<TypeParam>::nearest(value))
@@ -99,7 +99,7 @@ TYPED_TEST(SixteenBitTest, IntegersAreRoundedOnce) {
   }
   expect(~0u);
   expect(std::numeric_limits<int>::min());
-  // A double holds no more than 53 bits of these; without the last 1 they would be in the middle.
+  // A double holds at most 53 bits of these; without the last 1 they would be midpoints.
   const double above = 0x1p60 + 0x1p53, below = 0x1p60;
   EXPECT_EQ(TypeParam::bits(Number((1LL << 60) + (1LL << 52) + 1)), Reference<TypeParam>::nearest(above));
   EXPECT_EQ(TypeParam::bits(Number((1LL << 60) + (1LL << 52))), Reference<TypeParam>::nearest(below));
@@ -134,7 +134,7 @@ TYPED_TEST(SixteenBitTest, ArithmeticRoundsEachResult) {
       ASSERT_EQ(bits, Expected::nearest(exact));
     }
   };
-  // A double has more than twice as many bits: rounding its result again is rounding the exact one.
+  // A double has more than twice as many bits, so rounding its result equals rounding the exact one.
   for (const int left : some_patterns<TypeParam>()) {
     for (const int right : some_patterns<TypeParam>()) {
       const auto a = TypeParam::from_bits(static_cast<unsigned short>(left));

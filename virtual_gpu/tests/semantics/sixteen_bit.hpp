@@ -1,5 +1,5 @@
-// The 16-bit types by their common names, and what they must do. The reference knows no bits of a float: it
-// looks in a table of all values.
+// The 16-bit types by their common names, and a reference for them. The reference does not use a float's
+// bits, but a table of all values.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -46,14 +46,14 @@ struct Bfloat16 {
   static float2 low_and_high(Pair pair) { return {__low2float(pair), __high2float(pair)}; }
 };
 
-/// What IEEE 754 says about a format with so many bits, in doubles.
+/// The values of an IEEE 754 format with these widths, as doubles.
 template <class Type>
 struct Reference {
   static constexpr int kBias = (1 << (Type::kExponentBits - 1)) - 1;
   static constexpr int kInfinityBits = ((1 << Type::kExponentBits) - 1) << Type::kMantissaBits;
   static constexpr int kPatterns = 65536;
 
-  /// Of a pattern without sign. The one of infinity stands for the number that would come next.
+  /// The value of a pattern without sign. The pattern of infinity gives the next number that would follow.
   static double magnitude(int bits) {
     const int exponent = bits >> Type::kMantissaBits, mantissa = bits & ((1 << Type::kMantissaBits) - 1);
     const int leading = exponent == 0 ? 0 : 1 << Type::kMantissaBits;
@@ -64,7 +64,7 @@ struct Reference {
     const double size = (bits & 0x7fff) == kInfinityBits ? kInfinity : magnitude(bits & 0x7fff);
     return is_nan(bits) ? kNan : (bits & 0x8000) != 0 ? -size : size;
   }
-  /// The nearest number's pattern; of two the one whose last bit is 0.
+  /// The pattern of the nearest number; of two, the one whose last bit is 0.
   static int nearest(double wanted) {
     static const std::vector<double> table = [] {
       std::vector<double> values;
@@ -75,14 +75,13 @@ struct Reference {
     const double size = std::fabs(wanted);
     if (size >= table.back()) return sign | kInfinityBits;
     const int above = static_cast<int>(std::upper_bound(table.begin(), table.end(), size) - table.begin());
-    const double down = size - table[above - 1], up = table[above] - size;  // exact: the two are near
+    const double down = size - table[above - 1], up = table[above] - size;  // exact, because they are close
     const int last_bit = (above - 1) & 1;
     return sign | (up < down || (up == down && last_bit == 1) ? above : above - 1);
   }
 };
 
-/// Around every place where the rounding changes: the number, the middle to the next one, and their
-/// neighbours.
+/// Values around each rounding boundary: each number, the midpoint to the next one, and their neighbours.
 template <class Type, class Float>
 std::vector<Float> boundaries() {
   std::vector<Float> values;

@@ -47,7 +47,7 @@ TYPED_TEST(SixteenBitKernelTest, FloatsAreRoundedToTheNearest) {
     ASSERT_EQ(patterns[i], Reference<TypeParam>::nearest(values[i])) << std::hexfloat << values[i];
 }
 
-/// a * b + c and, without a multiplication that could become part of another instruction, a + b and a * b.
+/// a * b + c, fused; and a + b and a * b, in expressions that the compiler cannot fuse.
 template <class Type>
 __global__ void compute(const float* in, float* out) {
   using Number = typename Type::Number;
@@ -72,7 +72,7 @@ void expect_results(const std::vector<float>& in, const std::vector<float>& expe
 using HalfKernelTest = GpuTest;
 using Bfloat16KernelTest = GpuTest;
 
-// a * b is the middle between two numbers. In float, the sum with c would be the same.
+// a * b is a midpoint between two numbers. In float, adding c would not change it.
 TEST_F(HalfKernelTest, FusedMultiplyAddRoundsOnce) {
   const float b = 683.0f / 2048, up = 1 + 0x1p-10f;  // 3 b = 1 + 2^-11
   const float sum = 3 + 0.333984375f, quotient = static_cast<float>(__half(b / 3));
@@ -90,7 +90,7 @@ TEST_F(Bfloat16KernelTest, FusedMultiplyAddRoundsOnce) {
 
 TYPED_TEST(SixteenBitKernelTest, ArithmeticRoundsEachResult) {
   const float one_more = 1 + std::ldexp(1.0f, -TypeParam::kMantissaBits);
-  // (1 + e)^2 = 1 + 2e + e^2: the last term is lost in a product, not with -1 - 2e added.
+  // (1 + e)^2 = 1 + 2e + e^2: a rounded product loses the last term; fused with -1 - 2e it remains.
   const float product = 1 + std::ldexp(1.0f, 1 - TypeParam::kMantissaBits);
   const float rest = std::ldexp(1.0f, -2 * TypeParam::kMantissaBits);
   expect_results<TypeParam>({one_more, one_more, -product}, {rest, 2 * one_more, product, 1, rest, rest});

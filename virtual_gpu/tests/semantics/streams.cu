@@ -9,7 +9,7 @@ namespace {
 using StreamsTest = GpuTest;
 using StreamsOfTwoGpusTest = TwoGpusTest;
 
-/// Waits for a flag that another kernel sets, then says so.
+/// Waits for a flag of another kernel, then writes.
 template <class Word>
 __global__ void report_flag(Word* flag, Word* seen) {
   *seen = await(flag) ? 1 : 2;
@@ -105,7 +105,7 @@ TEST_F(StreamsTest, SynchronizeWaitsForItsOwnStreamOnly) {
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
 }
 
-// API, cudaStreamDestroy: returns at once, the work is still done.
+// API, cudaStreamDestroy: returns at once; enqueued work still completes.
 TEST_F(StreamsTest, WorkSurvivesItsStream) {
   PinnedArray<int> result(1, 0);
   Gate gate;

@@ -15,8 +15,7 @@ struct LaunchShape {
 };
 std::size_t volume(const dim3& d) { return std::size_t{d.x} * d.y * d.z; }
 
-/// One record per thread, at its place in the order that the Guide defines: x runs fastest, blocks before
-/// threads.
+/// One record per thread, at its index in the Guide's order: x fastest, blocks before threads.
 __global__ void record_indices(unsigned int* out) {
   const unsigned int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -53,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ShapeTest,
                                          LaunchShape{{3, 5}, {4, 7}}, LaunchShape{{2, 3, 4}, {5, 3, 2}},
                                          LaunchShape{{1, 1, 9}, {1, 1, 64}}, LaunchShape{{1, 70}, {16, 16}}));
 
-/// c = a + b for a matrix whose sizes no block divides.
+/// c = a + b for a matrix whose sizes are no multiples of the block's.
 __global__ void add_matrices(const int* a, const int* b, int* c, int rows, int columns) {
   const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int row = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
@@ -73,7 +72,7 @@ TEST_F(ThreadsTest, UnevenEndsOfAMatrix) {
   for (std::size_t i = values.size(); i < result.size(); ++i) ASSERT_EQ(result[i], -1) << "behind the end";
 }
 
-/// Offsets beyond 2^32: what index arithmetic in 64 bits gives.
+/// Offsets above 2^32, which need 64-bit index arithmetic.
 __global__ void wide_offsets(long long* out, int columns) {
   const long long row = static_cast<long long>(blockIdx.x) * 50000 + threadIdx.x;
   out[blockIdx.x * blockDim.x + threadIdx.x] = row * columns + 1;
@@ -92,7 +91,7 @@ __device__ T* shared_of_a_function() {
   return values;
 }
 
-/// Reverses each block's part by static, dynamic and a device function's shared memory, one after the other.
+/// Reverses each block's part in static, dynamic and a device function's shared memory, in this order.
 template <class T, int kThreads>
 __global__ void reverse_three_times(T* data) {
   __shared__ T fixed[kThreads];
@@ -125,7 +124,7 @@ TEST_F(ThreadsTest, StaticDynamicAndFunctionsSharedMemory) {
 struct alignas(128) Wide {
   double low, high;
 };
-/// Declarations of several kinds: they must not overlap, and each must be aligned.
+/// Shared variables of several kinds must not overlap, and each must be aligned.
 __global__ void many_declarations(int* out) {
   __shared__ char byte;
   __shared__ double wide[3], *pointer;
@@ -159,7 +158,7 @@ TEST_F(ThreadsTest, ManySharedDeclarations) {
   EXPECT_EQ(out.values(), std::vector<int>(6, 1));
 }
 
-/// Each block counts alone: shared memory belongs to one block.
+/// Each block counts alone, because shared memory is private to a block.
 __global__ void count_threads_of_the_block(int* out) {
   __shared__ int count;
   if (threadIdx.x == 0) count = 0;
@@ -177,7 +176,7 @@ TEST_F(ThreadsTest, SharedMemoryBelongsToOneBlock) {
   for (int i = 0; i < kBlocks; ++i) EXPECT_EQ(values[i], 96 + 1000 * i);
 }
 
-/// Sum over the block by halving, with a barrier in the loop.
+/// A sum over the block by halving, with a barrier in the loop.
 template <class T, int kThreads>
 __global__ void sum_by_halving(const T* in, T* out) {
   __shared__ T partial[kThreads];
@@ -197,7 +196,7 @@ TEST_F(ThreadsTest, BarriersInALoop) {
   EXPECT_EQ(out.values(), (std::vector<long long>{523776, 1572352}));
 }
 
-/// Locals keep their values across barriers. Each round, every thread adds its right neighbour's number.
+/// Locals keep their values across barriers. In each round, every thread adds its right neighbour's number.
 __global__ void add_neighbours(int* out, int rounds) {
   __shared__ int exchange[2][128];
   int local[3] = {static_cast<int>(threadIdx.x), 0, 5};
@@ -217,7 +216,7 @@ TEST_F(ThreadsTest, LocalsSurviveBarriers) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(values[i], (50 * ((i + 1) % 100) + 49 * 50 / 2) * 10 + 5) << i;
 }
 
-/// The Guide: a barrier waits until all threads of the block that have not exited have reached it.
+/// Guide: a barrier waits for all threads of the block that have not exited.
 __global__ void barrier_after_exits(int* out, unsigned int stay) {
   __shared__ int numbers[256];
   if (threadIdx.x >= stay) return;
@@ -236,7 +235,7 @@ TEST_F(ThreadsTest, BarrierDoesNotWaitForThreadsThatHaveEnded) {
   }
 }
 
-/// Predicates are any int, not only 0 and 1; two in a row must not mix.
+/// Predicates may be any int, not only 0 and 1; two consecutive calls must not mix.
 __global__ void vote(int* out) {
   const int x = static_cast<int>(threadIdx.x);
   const int multiples = __syncthreads_count(x % 3 == 0 ? 6 : 0);

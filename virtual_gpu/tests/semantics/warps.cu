@@ -36,17 +36,17 @@ __global__ void shuffle(T* out, ShuffleCase which) {
   out[threadIdx.x] = value;
 }
 
-/// From which lane the Guide says that `lane` reads.
+/// The lane that `lane` reads, by the Guide.
 int source_lane(const ShuffleCase& which, int lane) {
   const int first = lane / which.width * which.width, last = first + which.width - 1;
   switch (which.kind) {
     case Shuffle::kIndex:
-      return first + which.argument % which.width;  // outside of the width: modulo
+      return first + which.argument % which.width;  // outside the width: modulo
     case Shuffle::kUp:
       return lane - which.argument < first ? lane : lane - which.argument;
     case Shuffle::kDown:
       return lane + which.argument > last ? lane : lane + which.argument;
-    case Shuffle::kXor:  // may read from an earlier group, not from a later one
+    case Shuffle::kXor:  // reads earlier groups, but not later ones
       return (lane ^ which.argument) > last ? lane : lane ^ which.argument;
   }
   return -1;
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ShuffleCase{Shuffle::kXor, 16, 32}, ShuffleCase{Shuffle::kXor, 3, 8},
                     ShuffleCase{Shuffle::kXor, 16, 16}, ShuffleCase{Shuffle::kXor, 8, 8}));
 
-/// The textbook sum over a warp; types of 4 and 8 bytes, signed ones below zero.
+/// The textbook sum over a warp; types of 4 and 8 bytes, also negative values.
 template <class T>
 __global__ void warp_sum(T* out) {
   T value = static_cast<T>(threadIdx.x) - 40;
@@ -99,7 +99,7 @@ TYPED_TEST(WarpSumTest, EveryLaneGetsTheSum) {
     EXPECT_EQ(values[i], static_cast<TypeParam>(i < 32 ? 496 - 1280 : 1520 - 1280)) << i;
 }
 
-/// Two parts of a warp work apart, each with its own mask and its own number of steps.
+/// Two parts of a warp diverge, each with its own mask and number of steps.
 __global__ void parts_of_a_warp(int* out) {
   const int lane = static_cast<int>(threadIdx.x);
   int value = lane;
@@ -143,7 +143,7 @@ TEST_F(WarpsTest, Votes) {
   }
 }
 
-/// A block that does not fill its last warp: the lanes that do not exist are in no mask.
+/// A partial last warp: missing lanes are in no mask.
 __global__ void last_warp(unsigned int* out, unsigned int mask) {
   const unsigned int ballot = __ballot_sync(mask, 1);
   const unsigned int left = __shfl_up_sync(mask, static_cast<unsigned int>(threadIdx.x), 1);
@@ -174,7 +174,7 @@ TEST_F(WarpsTest, WarpsOfATwoDimensionalBlock) {
   for (int i = 0; i < 96; ++i) EXPECT_EQ(values[i], i / 32 * 32);
 }
 
-/// __syncwarp() orders memory among the lanes that take part.
+/// __syncwarp() orders memory among the participating lanes.
 __global__ void rotate_in_shared_memory(int* out, int rounds) {
   __shared__ int slots[64];
   const int warp = static_cast<int>(threadIdx.x) / 32 * 32, lane = static_cast<int>(threadIdx.x) % 32;

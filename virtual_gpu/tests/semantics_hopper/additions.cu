@@ -1,5 +1,5 @@
-// Boxes that are added to what is there (cp.reduce.async.bulk.tensor with .add): the PTX ISA says that each
-// element is added atomically, and rounded to nearest even.
+// Tensor stores that add (cp.reduce.async.bulk.tensor with .add): by the PTX ISA each element is added
+// atomically, and rounded to nearest even.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -25,14 +25,14 @@ constexpr CUtensorMapDataType kAddedType<unsigned> = CU_TENSOR_MAP_DATA_TYPE_UIN
 template <>
 constexpr CUtensorMapDataType kAddedType<unsigned long long> = CU_TENSOR_MAP_DATA_TYPE_UINT64;
 
-/// All of a matrix, in boxes.
+/// Adds to a whole matrix, box by box.
 template <class T>
 CUtensorMap boxes_of(T* data) {
   return map_of(Tensor<T>{data, {kColumns, kRows}, {kColumns}, {kBoxColumns, kBoxRows}}, kAddedType<T>);
 }
 
-/// Adds a box of `value` at index (x, y), `times` times; `seen`: what lies at the matrix's beginning after
-/// the last full wait.
+/// Adds a box of `value` at index (x, y), `times` times. `seen`: the matrix's first elements after the last
+/// full wait.
 template <class T>
 __global__ void add_box(const __grid_constant__ CUtensorMap map, float value, int x, int y, int times,
                         const T* memory, float* seen) {
@@ -116,7 +116,7 @@ TEST_F(AdditionTest, TheFullWaitShowsTheSum) {
   EXPECT_EQ(seen.value(), 7);
 }
 
-/// What these summands give, added to 0 in this order.
+/// The sum of these summands, added to 0 in this order.
 template <class T>
 float sum_of(std::initializer_list<float> summands) {
   const DeviceArray<T> data(kColumns * kRows, static_cast<T>(0.0f));
@@ -149,8 +149,8 @@ class PeerAdditionTest : public TwoGpusTest {
   }
 };
 
-// The PTX ISA promises that additions are atomic among the threads of one GPU (".relaxed.gpu"). Who adds to a
-// peer's memory relies on more: this shows whether two GPUs lose none, too.
+// The PTX ISA promises atomic additions only among the threads of one GPU (".relaxed.gpu"). Additions to a
+// peer's memory rely on more: this test shows that two GPUs lose none either.
 TEST_F(PeerAdditionTest, TwoGpusMayAddToTheSameElements) {
   constexpr int kBlocks = 20, kTimes = 10;
   const PeerAccess access(1, 0);

@@ -1,4 +1,4 @@
-// Bulk copies of consecutive bytes, their groups, and what makes ordinary writes visible to them.
+// Bulk copies of consecutive bytes, their groups, and how ordinary writes become visible to them.
 #include "hopper_test.hpp"
 
 namespace semantics {
@@ -7,7 +7,7 @@ namespace {
 using BulkCopyTest = HopperTest;
 constexpr int kWords = 256;
 
-/// Brings a row, and all threads read it.
+/// Loads a row; all threads read it.
 __global__ void bulk_load_row(const int* from, int* to) {
   __shared__ std::uint64_t barrier;
   alignas(128) __shared__ int row[kWords];
@@ -28,7 +28,7 @@ TEST_F(BulkCopyTest, AllWhoWaitSeeTheBytes) {
   EXPECT_EQ(to.values(), values);
 }
 
-/// All threads write a row; behind a fence and a barrier one of them stores it.
+/// All threads write a row; after a fence and a barrier one thread stores it.
 __global__ void bulk_store_row(int* to, int first) {
   alignas(128) __shared__ int row[kWords];
   row[threadIdx.x] = static_cast<int>(first + static_cast<int>(threadIdx.x));
@@ -47,7 +47,7 @@ TEST_F(BulkCopyTest, AStoreBringsWhatAllThreadsWrote) {
   EXPECT_EQ(to.values(), counted<int>(kWords, 5));
 }
 
-/// After `.read` the source may change; the store brings the old bytes.
+/// After `.read` the source may change; the store writes the old bytes.
 __global__ void store_then_overwrite(int* to) {
   alignas(128) __shared__ int row[kWords];
   for (int round = 0; round < 3; ++round) {
@@ -70,7 +70,7 @@ TEST_F(BulkCopyTest, TheSourceMayChangeOnceItIsRead) {
   for (int i = 0; i < 3 * kWords; ++i) ASSERT_EQ(got[i], 1000 * (i / kWords) + i % kWords) << i;
 }
 
-/// Two groups: after wait_group 1 the older one is where it should be, for ordinary reads too.
+/// Two groups: after wait_group 1 the older one is complete, also for ordinary reads.
 __global__ void wait_for_older_group(int* memory, int* seen) {
   alignas(128) __shared__ int words[2][4];
   for (int i = 0; i < 8; ++i) words[i / 4][i % 4] = static_cast<int>(i + 1);
@@ -92,7 +92,7 @@ TEST_F(BulkCopyTest, GroupsEndInTheirOrder) {
   EXPECT_EQ(seen.values(), counted<int>(8, 1));
 }
 
-/// Loads, changes and stores a row in place: what came asynchronously is read and written by threads.
+/// Loads, changes and stores a row in place: threads read and write bytes of asynchronous copies.
 __global__ void add_to_row(int* memory, int value) {
   __shared__ std::uint64_t barrier;
   alignas(128) __shared__ int row[kWords];
@@ -116,13 +116,13 @@ __global__ void add_to_row(int* memory, int value) {
 TEST_F(BulkCopyTest, KernelsInOneStreamNeedNoFence) {
   const DeviceArray<int> memory(counted<int>(5 * kWords));
   add_to_row<<<5, kWords>>>(memory.data(), 10);
-  add_to_row<<<5, kWords>>>(memory.data(), 20);  // the stores of the first one are complete
+  add_to_row<<<5, kWords>>>(memory.data(), 20);  // the first kernel's stores are complete
   EXPECT_EQ(memory.values(), counted<int>(5 * kWords, 30));
 }
 
 constexpr int kStages = 3, kConsumers = 128;
 
-/// A ring of stages: one thread fills them, the others use them and give them back.
+/// A ring of stages: one thread fills them, the others consume and release them.
 __global__ void ring_of_stages(const int* from, int* to, int tiles) {
   __shared__ std::uint64_t full[kStages], empty[kStages];
   alignas(128) __shared__ int stage[kStages][kConsumers];
@@ -144,7 +144,7 @@ __global__ void ring_of_stages(const int* from, int* to, int tiles) {
       const int s = tile % kStages;
       await_phase(&full[s], tile / kStages);
       sum += stage[s][kConsumers - 1 - threadIdx.x];
-      ptx::fence_proxy_async(ptx::space_shared);  // read, before a copy overwrites it
+      ptx::fence_proxy_async(ptx::space_shared);  // reads before the next copy overwrites
       ptx::mbarrier_arrive(&empty[s]);
     }
     to[threadIdx.x] = sum;
@@ -162,7 +162,8 @@ TEST_F(BulkCopyTest, ARingOfStages) {
   }
 }
 
-/// Block 0 writes a row, in one way or the other, and raises a flag; block 1 sees it and loads the row.
+/// Block 0 writes a row, by threads or by a bulk store, and raises a flag; block 1 awaits it and loads the
+/// row.
 __global__ void row_behind_flag(int* memory, int* flag, int* to, bool by_store) {
   __shared__ std::uint64_t barrier;
   alignas(128) __shared__ int row[kWords];

@@ -1,4 +1,4 @@
-// Clusters: ranks, the barrier of a cluster, the shared memory of other blocks, arrivals there.
+// Clusters: ranks, the cluster barrier, other blocks' shared memory, remote arrivals.
 #include "clusters.cuh"
 #include "overlap/gpu/wgmma.hpp"
 
@@ -51,7 +51,7 @@ TEST_F(ClusterTest, TheLaunchMayMakeClusters) {
 }
 
 // Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does
-// not say which error it is otherwise.
+// not name the error.
 TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {
   const DeviceArray<int> to(12, -1);
   tell_ranks<<<3, 32>>>(to.data());
@@ -59,14 +59,14 @@ TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {
   EXPECT_EQ(to.values(), std::vector<int>(12, -1));
 }
 
-/// Every block writes its own memory and reads the other one's.
+/// Every block writes its own memory and reads the other block's.
 __global__ void __cluster_dims__(2, 1, 1) read_the_other_block(int* to) {
   __shared__ int words[kThreads];
   words[threadIdx.x] = static_cast<int>(100 * blockIdx.x + threadIdx.x);
   meet_cluster();
   const int* theirs = static_cast<const int*>(__cluster_map_shared_rank(words, cluster_partner()));
   to[blockIdx.x * kThreads + threadIdx.x] = theirs[kThreads - 1 - threadIdx.x];
-  meet_cluster();  // no block ends while its memory is read
+  meet_cluster();  // no block exits while its memory is read
 }
 
 TEST_F(ClusterTest, ItsBarrierOrdersWhatBlocksDidBefore) {
@@ -79,7 +79,7 @@ TEST_F(ClusterTest, ItsBarrierOrdersWhatBlocksDidBefore) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// Between arrival and wait a thread may do something else.
+/// Between arrive and wait a thread may do other work.
 __global__ void __cluster_dims__(2, 1, 1) arrive_early(int* to) {
   __shared__ int word;
   int sum = 0;
@@ -100,7 +100,7 @@ TEST_F(ClusterTest, ArrivalAndWaitMayBeApart) {
   EXPECT_EQ(to.values(), (std::vector<int>{10 + 100 + 5, 10 + 100}));
 }
 
-/// Threads that have ended do not come any more.
+/// The barrier does not wait for exited threads.
 __global__ void __cluster_dims__(2, 1, 1) meet_in_part(int* to) {
   if (threadIdx.x >= 32 * (1 + blockIdx.x)) return;
   meet_cluster();
@@ -113,7 +113,7 @@ TEST_F(ClusterTest, ItsBarrierDoesNotWaitForThreadsThatHaveEnded) {
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 
-/// Two declarations, in another order in each block: an address stands for the same one in both.
+/// Two declarations, in different order in each block: an address refers to the same variable in both.
 __global__ void __cluster_dims__(2, 1, 1) name_addresses(int* to) {
   extern __shared__ int dynamic[];
   __shared__ int first, second;
@@ -142,7 +142,7 @@ TEST_F(ClusterTest, AnAddressIsMappedToTheSamePlaceOfAnotherBlock) {
   EXPECT_EQ(to.values(), (std::vector<int>{11, 1, 21, 1, 31, 1, 0, 20, 10, 0, 20, 0, 30, 0, 1, 21}));
 }
 
-/// Both blocks' threads arrive at block 0's barrier, after they wrote what it then reads.
+/// Threads of both blocks write, then arrive at block 0's barrier; block 0 then reads.
 __global__ void __cluster_dims__(2, 1, 1) gather_at_rank_0(int* to) {
   __shared__ std::uint64_t barrier;
   __shared__ int words[2 * kThreads];
@@ -167,7 +167,7 @@ TEST_F(ClusterTest, AnArrivalInAnotherBlockOrdersWhatCameBeforeIt) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// A word goes to and fro between two blocks.
+/// A word passes back and forth between two blocks.
 __global__ void __cluster_dims__(2, 1, 1) ping_pong_of_blocks(int* to, int rounds) {
   __shared__ std::uint64_t came;
   __shared__ int word;
@@ -194,7 +194,7 @@ TEST_F(ClusterTest, PhasesOfTwoBlocksAlternate) {
   EXPECT_EQ(to.values(), (std::vector<int>{1023, 511}));
 }
 
-/// An arrival may count several times, also in another block.
+/// An arrival may count several times, also at another block's barrier.
 __global__ void __cluster_dims__(2, 1, 1) arrive_several_times(int* to) {
   __shared__ std::uint64_t barrier;
   start_barrier(&barrier, 5);
@@ -215,7 +215,7 @@ TEST_F(ClusterTest, AnArrivalInAnotherBlockMayCountSeveralTimes) {
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 
-/// The arrival of overlap/gpu/wgmma.hpp: at the same mbarrier of each block of the cluster.
+/// wgmma.hpp's arrival (overlap/gpu): at the same mbarrier of each block of the cluster.
 __global__ void __cluster_dims__(2, 1, 1) arrive_in_both_blocks(int* to) {
   __shared__ std::uint64_t barrier;
   start_barrier(&barrier, 2);
@@ -234,7 +234,7 @@ TEST_F(ClusterTest, AnArrivalInABlockIsAtItsOwnMbarrier) {
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 
-/// More clusters than fit on a GPU at a time.
+/// More clusters than fit on a GPU at once.
 TEST_F(ClusterTest, ManyClustersRunOneAfterTheOther) {
   constexpr int kBlocks = 600;
   const DeviceArray<int> to(kBlocks * kThreads, -1);

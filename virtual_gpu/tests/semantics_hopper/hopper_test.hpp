@@ -1,6 +1,6 @@
-// What the scenarios of asynchronous work share: they need a GPU of compute capability 9.0 or more, and rely
-// on what the PTX ISA ("mbarrier", "cp.async.bulk", "Proxies") and the Driver API ("Tensor Map Object
-// Management") promise.
+// Shared by the scenarios of asynchronous work. They need compute capability 9.0 or later, and rely on
+// promises of the PTX ISA ("mbarrier", "cp.async.bulk", "Proxies") and the Driver API ("Tensor Map Object
+// Management").
 #pragma once
 
 #include <cuda.h>
@@ -27,7 +27,7 @@ std::vector<T> counted(std::size_t count, T first = T{}) {
   return values;
 }
 
-/// Thread 0 initialises the barrier; all may use it afterwards.
+/// Thread 0 initialises the barrier; all threads may use it afterwards.
 __device__ inline void start_barrier(std::uint64_t* barrier, std::uint32_t count) {
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(barrier, count);
@@ -36,8 +36,8 @@ __device__ inline void start_barrier(std::uint64_t* barrier, std::uint32_t count
   __syncthreads();
 }
 
-/// A tensor of T, innermost dimension first, and the box that is copied. Strides in elements, of all
-/// dimensions but the first.
+/// A tensor of T, innermost dimension first, and the box of a copy. Strides in elements, of all dimensions
+/// but the first.
 template <class T>
 struct Tensor {
   T* data;
@@ -57,7 +57,7 @@ CUtensorMap map_of(const Tensor<T>& tensor, CUtensorMapDataType type = kMapType<
   CUtensorMap map{};
   std::vector<cuuint64_t> bytes = tensor.strides;
   for (cuuint64_t& stride : bytes) stride *= sizeof(T);
-  if (bytes.empty()) bytes.push_back(0);  // also of one dimension the driver wants to see an array
+  if (bytes.empty()) bytes.push_back(0);  // the driver rejects a null array even for one dimension
   const std::vector<cuuint32_t> ones(tensor.sizes.size(), 1);
   const CUresult result = cuTensorMapEncodeTiled(
       &map, type, static_cast<cuuint32_t>(tensor.sizes.size()), tensor.data, tensor.sizes.data(),

@@ -7,7 +7,7 @@ namespace {
 using MbarrierTest = HopperTest;
 constexpr int kArrivers = 128;
 
-/// Every thread writes, arrives, waits, and reads what another one wrote.
+/// Every thread writes, arrives, waits, and reads another thread's value.
 __global__ void meet_at_barrier(int* to) {
   __shared__ std::uint64_t barrier;
   __shared__ int values[kArrivers];
@@ -64,7 +64,7 @@ TEST_F(MbarrierTest, AStateStandsForThePhaseOfItsArrival) {
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 1, 1, 0}));
 }
 
-/// One word goes to and fro between two warps, a phase of one barrier each way.
+/// A word passes back and forth between two warps; each direction has a barrier.
 __global__ void ping_pong(int* result, int rounds) {
   __shared__ std::uint64_t full, empty;
   __shared__ int word;
@@ -72,7 +72,7 @@ __global__ void ping_pong(int* result, int rounds) {
   start_barrier(&empty, 1);
   if (threadIdx.x == 0) {
     for (int i = 0; i < rounds; ++i) {
-      await_phase(&empty, i + 1);  // the first time at once
+      await_phase(&empty, i + 1);  // the first wait returns at once
       word = static_cast<int>(i);
       ptx::mbarrier_arrive(&full);
     }
@@ -95,7 +95,7 @@ TEST_F(MbarrierTest, PhasesAlternate) {
   EXPECT_EQ(result.value(), expected);
 }
 
-/// A thread looks, again and again, instead of waiting.
+/// A thread polls with test_wait instead of waiting.
 __global__ void look_until_complete(int* result) {
   __shared__ std::uint64_t barrier;
   __shared__ int word;
@@ -116,7 +116,7 @@ TEST_F(MbarrierTest, LookingIsWaitingToo) {
   EXPECT_EQ(result.value(), 7);
 }
 
-/// The phase has all arrivals; it lacks bytes.
+/// The phase has all arrivals, but lacks bytes.
 __global__ void expect_then_copy(const int* from, int* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ int words[4];
@@ -135,7 +135,7 @@ TEST_F(MbarrierTest, BytesHoldAPhaseBack) {
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 5, 6, 7, 8}));
 }
 
-/// The bytes may come before somebody expects them: an arrival is missing until then.
+/// The bytes may arrive before they are expected: one arrival is missing until then.
 __global__ void copy_then_expect(const int* from, int* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ int words[4];
@@ -157,7 +157,7 @@ TEST_F(MbarrierTest, BytesMayComeBeforeTheyAreExpected) {
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 8}));
 }
 
-/// Two copies, each with an arrival of its own, complete one phase.
+/// Two copies, each with its own arrival, complete one phase.
 __global__ void two_producers(const int* from, int* to) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ int words[2][4];

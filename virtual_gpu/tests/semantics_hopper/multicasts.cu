@@ -18,7 +18,7 @@ CUtensorMap map_of_boxes(const DeviceArray<int>& data, int boxes,
                       swizzle});
 }
 
-/// Rank 0 fetches a box for the blocks of the mask; each waits at its own barrier.
+/// Rank 0 multicasts a box to the blocks of the mask; each block waits at its own barrier.
 __global__ void __cluster_dims__(2, 1, 1)
     fetch_for_blocks(const __grid_constant__ CUtensorMap map, int* to, std::uint16_t mask) {
   __shared__ std::uint64_t full;
@@ -71,7 +71,7 @@ TEST_F(MulticastTest, EachBlockGetsTheBoxSwizzled) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// Each block fetches half of what both need; a barrier counts the bytes of both copies.
+/// Each block multicasts half of the data; a barrier counts the bytes of both copies.
 __global__ void __cluster_dims__(2, 1, 1) fetch_halves(const __grid_constant__ CUtensorMap map, int* to) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int boxes[2][kBox];
@@ -124,7 +124,7 @@ __global__ void __cluster_dims__(2, 1, 1)
       await_phase(&full[stage], i / kStages);
       for (int j = 0; j < 2 * kBox; j += 61)
         sum = static_cast<unsigned>(3 * sum + stages[stage][j / kBox][j % kBox]);
-      ptx::fence_proxy_async(ptx::space_shared);  // read, before a copy overwrites it
+      ptx::fence_proxy_async(ptx::space_shared);  // reads before the next copy overwrites
       for (unsigned to_rank : {0u, 1u}) arrive_at(&empty[stage], to_rank);
     }
     to[blockIdx.x] = sum;
@@ -145,7 +145,7 @@ TEST_F(MulticastTest, ARingIsSharedByTwoBlocks) {
   EXPECT_EQ(to.values(), (std::vector<unsigned>{expected, expected}));
 }
 
-/// What lies outside of the tensor comes as zeros, and counts as bytes, in each block.
+/// Elements outside the tensor are zero-filled in each block, and count as bytes.
 TEST_F(MulticastTest, ABoxOutsideOfTheTensorComesAsZeros) {
   const DeviceArray<int> from(counted<int>(kBox, 1)), to(4 * kBox, -1);
   fetch_for_blocks<<<4, 64>>>(map_of_boxes(from, 1), to.data(), 3);

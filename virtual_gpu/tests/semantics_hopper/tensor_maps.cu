@@ -1,5 +1,5 @@
-// Boxes of tensors: one to three dimensions, what lies outside, swizzles. A box begins at a multiple of 16
-// bytes of its rows: an H200 calls anything else an illegal instruction.
+// Boxes of tensors: one to three dimensions, out-of-bounds elements, swizzles. A box must begin at a multiple
+// of 16 bytes in its rows: otherwise an H200 raises an illegal instruction.
 #include "hopper_test.hpp"
 
 namespace semantics {
@@ -8,8 +8,8 @@ namespace {
 using TensorMapTest = HopperTest;
 constexpr int kMaxElements = 4096;
 
-/// Brings the box at index `at` of a tensor of `rank` dimensions, and shows all of it as it lies in shared
-/// memory, `offset` bytes from a multiple of 1024.
+/// Loads the box at index `at` of a tensor of `rank` dimensions, and copies its shared memory as it is. The
+/// box begins `offset` bytes after a multiple of 1024.
 template <class T>
 __global__ void show_box(const __grid_constant__ CUtensorMap map, int rank, int3 at, T* to, int elements,
                          int offset) {
@@ -53,7 +53,7 @@ TEST_F(TensorMapTest, OneDimensionAndItsEnds) {
   EXPECT_EQ(box_at(tensor, {100, 0, 0}), std::vector<int>(8, 0)) << "the bytes count as if they had come";
 }
 
-/// Rows of 12 elements of which a tensor has 10.
+/// The box has rows of 12 elements, the tensor of 10.
 template <class T>
 void expect_matrix_box(int x, int y) {
   constexpr int kPitch = 32, kColumns = 19, kRows = 7;
@@ -110,8 +110,8 @@ __global__ void store_box(const __grid_constant__ CUtensorMap map, int x, int y,
   }
 }
 
-// A store begins inside the tensor: an H200 calls a negative index an illegal instruction (a load may have
-// one). And it ends with a multiple of 16 bytes: of a row of 10 ints an H200 writes 12.
+// A store must begin inside the tensor: for a negative index an H200 raises an illegal instruction (a load
+// may have one). It also ends at a multiple of 16 bytes: of a row of 10 ints an H200 writes 12.
 TEST_F(TensorMapTest, StoresWriteNothingOutside) {
   constexpr int kPitch = 16, kColumns = 12, kRows = 5, kBoxColumns = 8, kBoxRows = 4;
   for (const int y : {0, 3, 7}) {
@@ -130,8 +130,8 @@ TEST_F(TensorMapTest, StoresWriteNothingOutside) {
   }
 }
 
-/// Where the 16-byte chunk number `chunk` of a box is found that begins `offset` bytes behind a multiple of
-/// 1024: its number in the row (in the swizzle's span) is combined with that of the row of 128 bytes.
+/// The position of 16-byte chunk `chunk` of a box that begins `offset` bytes after a multiple of 1024: the
+/// swizzle combines the chunk's index in the swizzle's span with the index of the 128-byte row.
 int chunk_place(int chunk, int swizzle_bytes, int offset) {
   const int address = offset + 16 * chunk;
   const int mask = swizzle_bytes / 16 - 1;
@@ -166,7 +166,7 @@ TEST_P(SwizzleTest, ChunksChangePlacesByTheirAddresses) {
   }
 }
 
-/// Loads a box and stores it again: the swizzles of both ends take each other back.
+/// Loads a box and stores it again: the two swizzles cancel.
 __global__ void move_box(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to,
                          std::uint32_t bytes) {
   __shared__ std::uint64_t barrier;
@@ -194,7 +194,7 @@ TEST_P(SwizzleTest, BothDirectionsAgree) {
   EXPECT_EQ(to.values(), values);
 }
 
-/// Arguments of cuTensorMapEncodeTiled for a matrix of 64 x 8 floats, right as they are.
+/// Valid arguments of cuTensorMapEncodeTiled for a matrix of 64 x 8 floats.
 struct Encoding {
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   cuuint32_t rank = 2;

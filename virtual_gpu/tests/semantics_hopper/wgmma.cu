@@ -1,4 +1,4 @@
-// wgmma: layouts of the operands, shapes, types, what is added to what.
+// wgmma: operand layouts, shapes, types, accumulation.
 #include "wgmma_test.hpp"
 
 namespace semantics {
@@ -6,8 +6,8 @@ namespace {
 
 constexpr int kDepth = 64, kSlices = kDepth / wgmma::kDepth;
 
-/// D = A B over the slices from `first` to `behind`. With `old` D is that before it, and added to if
-/// `accumulate`.
+/// D = A B over the slices from `first` to `behind`. If `old`, D is initialised with it; the GEMM adds to D
+/// if `accumulate`.
 template <class T, Major A, Major B, int N>
 __global__ void multiply(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                          Layout a_layout, Layout b_layout, int2 slices, float old, bool accumulate,
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(All, LayoutTest,
                            return name_of({std::get<0>(test.param), std::get<1>(test.param), 64, kDepth});
                          });
 
-/// What the layouts of the other operand are.
+/// The layouts of the other operand.
 template <class Check>
 void with_all(int rows, Check check) {
   for (const Major major : kMajors) {

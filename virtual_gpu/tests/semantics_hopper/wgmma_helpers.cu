@@ -1,4 +1,4 @@
-// What stands beside wgmma: elected lanes, barriers of some threads, stored matrices, registers.
+// Helpers of wgmma kernels: elected lanes, named barriers, stored matrices, register allocation.
 #include "wgmma_test.hpp"
 
 namespace semantics {
@@ -6,7 +6,7 @@ namespace {
 
 using WgmmaHelpersTest = WgmmaTest;
 
-/// What each warp elects, twice.
+/// The lane that each warp elects, twice.
 __global__ void elect_twice(unsigned int* lanes) {
   const unsigned int first =
       static_cast<unsigned int>(__ballot_sync(0xffffffffu, wgmma::elect_one() ? 1 : 0));
@@ -29,7 +29,7 @@ TEST_F(WgmmaHelpersTest, OneLaneOfAWarpIsElectedTheSameEachTime) {
   }
 }
 
-/// Two halves of the block, each with a barrier of its own and its own number of rounds.
+/// Two halves of the block, each with its own barrier and number of rounds.
 __global__ void two_halves(int* to) {
   __shared__ int words[128];
   const int half = static_cast<int>(threadIdx.x) / 64, rank = static_cast<int>(threadIdx.x) % 64;
@@ -53,7 +53,7 @@ TEST_F(WgmmaHelpersTest, NamedBarriersOrderThoseWhoCome) {
   }
 }
 
-/// Two warps of three meet; the third one does not care.
+/// Two of three warps use a barrier; the third does not.
 __global__ void two_of_three_warps(int* to) {
   __shared__ int words[32];
   if (threadIdx.x < 32) words[threadIdx.x] = static_cast<int>(threadIdx.x + 5);
@@ -69,10 +69,10 @@ TEST_F(WgmmaHelpersTest, ABarrierOfTwoWarpsDoesNotWaitForTheThird) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// Where lane 8 j + i says that row i of matrix j goes: the rows of the four matrices are interleaved.
+/// Lane 8 j + i holds the address of row i of matrix j: the rows of the four matrices are interleaved.
 __device__ inline int row_of(int lane) { return lane % 8 * 4 + lane / 8; }
 
-/// Lane l has, of matrix j, elements 2 (l % 4) and + 1 of row l / 4: each is 64 j + 8 row + column.
+/// Lane l holds of matrix j elements 2 (l % 4) and + 1 of row l / 4: each is 64 j + 8 row + column.
 __device__ inline void fill_pairs(std::uint32_t (&pairs)[4]) {
   const std::uint32_t lane = threadIdx.x % 32, first = lane / 4 * 8 + lane % 4 * 2;
   for (std::uint32_t j = 0; j < 4; ++j) pairs[j] = (64 * j + first) | (64 * j + first + 1) << 16;
@@ -102,7 +102,7 @@ TEST_F(WgmmaHelpersTest, StoredMatricesHaveTheRowsThatTheLanesName) {
   EXPECT_EQ(to.values(), four_matrices());
 }
 
-/// Behind a proxy fence a tensor store brings what store_matrix wrote. The elected lane issues and waits.
+/// After a proxy fence a tensor store reads store_matrix's data. The elected lane issues and waits.
 __global__ void store_by_tensor(const __grid_constant__ CUtensorMap map, std::uint16_t first) {
   alignas(128) __shared__ std::uint16_t rows[32][8];
   wgmma::prefetch_map(&map);
@@ -117,7 +117,7 @@ __global__ void store_by_tensor(const __grid_constant__ CUtensorMap map, std::ui
     ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &map, at, rows);
     ptx::cp_async_bulk_commit_group();
   }
-  if (wgmma::elect_one()) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());  // the groups of that lane
+  if (wgmma::elect_one()) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());  // groups are per thread
 }
 
 TEST_F(WgmmaHelpersTest, ATensorStoreBringsStoredMatrices) {
@@ -128,7 +128,7 @@ TEST_F(WgmmaHelpersTest, ATensorStoreBringsStoredMatrices) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// One warpgroup gives registers to the other; both go on.
+/// One warpgroup releases registers, the other acquires them; both continue.
 __global__ __launch_bounds__(256, 1) void hand_registers_over(int* to) {
   if (threadIdx.x < 128) {
     wgmma::registers_down<40>();

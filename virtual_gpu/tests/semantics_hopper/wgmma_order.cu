@@ -1,4 +1,4 @@
-// wgmma: groups, waits and fences; what may be in flight at the same time.
+// wgmma: groups, waits and fences; which operations may be in flight together.
 #include "wgmma_test.hpp"
 
 namespace semantics {
@@ -6,7 +6,7 @@ namespace {
 
 using WgmmaOrderTest = WgmmaTest;
 constexpr int kDepth = 64, kSlices = kDepth / wgmma::kDepth, kColumns = 64;
-// Device code takes copies of these: nvcc has no constants of a host's class type there.
+// Device code copies these, because nvcc allows no constants of a host class type there.
 constexpr Layout kA{Major::kK, Swizzle::k128, 64, kDepth}, kTwiceA{Major::kK, Swizzle::k128, 128, kDepth};
 constexpr Layout kB{Major::kMN, Swizzle::k128, kColumns, kDepth};
 constexpr int kTileBytes = kA.bytes();
@@ -26,7 +26,7 @@ __device__ void add_product(wgmma::Fragment<kColumns>& d, const std::byte* a, co
 struct Maps {
   CUtensorMap a, b;
 };
-/// A of so many rows, and B, in shared memory.
+/// A with `rows` rows, and B, in shared memory.
 template <int kRows>
 struct Tiles {
   alignas(1024) std::byte a[kRows / 64 * kTileBytes];
@@ -57,7 +57,7 @@ class Operands {
   Maps maps_;
 };
 
-/// What the kernel writes: `fragments` of them.
+/// The output: `fragments` fragments.
 template <class T, class Kernel, class... Arguments>
 std::vector<float> run(Kernel kernel, const Layout& a, int fragments, int threads, Arguments... arguments) {
   const Operands<T> operands(a);
@@ -73,7 +73,7 @@ std::vector<float> part(const std::vector<float>& all, int number) {
   return {all.begin() + number * kElements, all.begin() + (number + 1) * kElements};
 }
 
-/// Two groups: the older one is done at wait<1>.
+/// Two groups: the older one is complete after wait<1>.
 __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<64> tiles;
   start_barrier(&tiles.full, 1);
@@ -96,7 +96,7 @@ TEST_F(WgmmaOrderTest, TheOlderOfTwoGroupsIsDoneFirst) {
   EXPECT_EQ(part(got, 1), slices(3, kSlices));
 }
 
-/// A group for each slice, one in flight all the time; all of them add to the same D.
+/// A group for each slice, always one in flight; all of them accumulate in the same D.
 __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<64> tiles;
   start_barrier(&tiles.full, 1);
@@ -109,7 +109,7 @@ __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
     wgmma::wait<1>(d);
   }
   wgmma::wait<0>(d);
-  wgmma::wait<0>(d);  // nothing is left: it returns
+  wgmma::wait<0>(d);  // no group is pending: returns at once
   write(d, to);
 }
 
@@ -141,7 +141,7 @@ TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
   EXPECT_EQ(got, expected);
 }
 
-/// One warpgroup does both halves.
+/// One warpgroup computes both halves.
 __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<128> tiles;
   start_barrier(&tiles.full, 1);
@@ -164,7 +164,7 @@ TEST_F(WgmmaOrderTest, AWarpgroupMayHaveSeveralFragments) {
   EXPECT_EQ(part(got, 1), product(kColumns, 0, kDepth, below, b_element));
 }
 
-/// Threads change D between two products.
+/// Threads change D between two GEMMs.
 __global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<64> tiles;
   start_barrier(&tiles.full, 1);
@@ -222,7 +222,7 @@ TEST_F(WgmmaOrderTest, AProxyFenceShowsWhatThreadsWrote) {
   EXPECT_EQ(to.values(), product(64, 0, kDepth, a_element, b_element));
 }
 
-/// The same memory again and again, each time after the wait.
+/// Reuses the same memory, each time after the wait.
 __global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds) {
   __shared__ Tiles<64> tiles;
   start_barrier(&tiles.full, 1);

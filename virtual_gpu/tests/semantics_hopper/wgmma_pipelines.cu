@@ -1,5 +1,5 @@
-// A whole product as chapters do it: a warpgroup that loads, two that multiply, a ring of stages between
-// them, and an epilogue by tensor stores.
+// A whole GEMM as in the chapters: a producer warpgroup, two consumers, a ring of stages between them, and an
+// epilogue by tensor stores.
 #include <cstring>
 
 #include "wgmma_test.hpp"
@@ -12,7 +12,7 @@ constexpr int kConsumers = 2, kStages = 3, kStageDepth = 64, kColumns = 64;
 constexpr Layout kA{Major::kK, Swizzle::k128, 64 * kConsumers, kStageDepth};
 constexpr Layout kB{Major::kMN, Swizzle::k128, kColumns, kStageDepth};
 constexpr int kABytes = kA.bytes(), kStageBytes = kABytes + kB.bytes(), kTileBytes = 2 * 64 * kColumns;
-// The ring, a tile of C for each consumer, and what it takes to begin at a multiple of 1024.
+// The ring, a tile of C for each consumer, and padding to align to 1024 bytes.
 constexpr int kSharedBytes = kStages * kStageBytes + kConsumers * kTileBytes + 1024;
 
 template <class T>
@@ -37,8 +37,8 @@ __device__ void store_tile(const wgmma::Fragment<kColumns>& d, T* tile) {
   }
 }
 
-/// C [128, 64] = A [128, 64 steps] B [64 steps, 64] for each block: in A and B of the whole it is further
-/// down, or to the right.
+/// C [128, 64] = A [128, 64 steps] B [64 steps, 64] for each block; its part of A is further down, that of B
+/// further to the right.
 template <class T>
 __global__ __launch_bounds__(128 * (1 + kConsumers),
                              1) void whole_product(const __grid_constant__ CUtensorMap a_map,
@@ -85,13 +85,13 @@ __global__ __launch_bounds__(128 * (1 + kConsumers),
                                              slice_of(b_layout, stage + kABytes, slice), step + slice > 0);
       }
       wgmma::commit();
-      wgmma::wait<1>(d);  // the step before this one
+      wgmma::wait<1>(d);  // the previous step
       if (step > 0 && threadIdx.x % wgmma::kThreads == 0) ptx::mbarrier_arrive(&empty[(i - 1) % kStages]);
     }
     wgmma::wait<0>(d);
     if (threadIdx.x % wgmma::kThreads == 0) {
       ptx::mbarrier_arrive(&empty[((tile + 1) * steps - 1) % kStages]);
-      ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());  // the tile before this one
+      ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());  // the previous tile
     }
     wgmma::named_barrier(1 + warpgroup, wgmma::kThreads);
     store_tile(d, own_tile);
@@ -106,7 +106,7 @@ __global__ __launch_bounds__(128 * (1 + kConsumers),
   if (threadIdx.x % wgmma::kThreads == 0) ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
 }
 
-/// C of `tiles` tiles of columns against a plain product, rounded.
+/// Compares C, `tiles` tiles of columns, with a rounded reference.
 template <class T>
 void expect_whole_product(int steps, int tiles) {
   const int depth = steps * kStageDepth, columns = tiles * kColumns, rows = kA.rows;

@@ -1,6 +1,6 @@
-// What the scenarios of wgmma share: operands that come by tensor maps, and what a plain product says. They
-// rely on what the PTX ISA promises ("Asynchronous Warpgroup Level Matrix Instructions") and need compute
-// capability 9.0 exactly.
+// Shared by the scenarios of wgmma: operands loaded by tensor maps, and a reference GEMM. They rely on
+// promises of the PTX ISA ("Asynchronous Warpgroup Level Matrix Instructions") and need exactly compute
+// capability 9.0.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,7 +24,7 @@ class WgmmaTest : public HopperTest {
   }
 };
 
-/// Whole numbers from -3 to 3, so that all sums are exact, in no order that a wrong layout would keep.
+/// Integers from -3 to 3, so that all sums are exact, in an order that a wrong layout would change.
 inline float small_number(int row, int column, int salt) {
   const unsigned int mixed =
       static_cast<unsigned int>(row * 7919 + column * 104729 + salt * 1299721) * 2654435761u;
@@ -37,8 +37,8 @@ T rounded(float value) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) return __float2bfloat16(value);
 }
 
-/// An operand: `rows` indices of m or n, each with `depth` along k; in global memory, and how it lies in
-/// shared memory: boxes side by side, as wide as the swizzle, each of all outer indices.
+/// An operand: `rows` indices of m or n, each with `depth` elements along k; its layout in global memory, and
+/// in shared memory: boxes side by side, as wide as the swizzle, each with all outer indices.
 struct Layout {
   Major major;
   Swizzle swizzle;
@@ -68,7 +68,7 @@ CUtensorMap map_of(const Layout& layout, T* data) {
                           swizzle});
 }
 
-/// element(row, k) of an operand, as it lies in global memory.
+/// element(row, k) of an operand, in the layout of global memory.
 template <class T, class Element>
 std::vector<T> operand(const Layout& layout, Element element) {
   std::vector<T> values;
@@ -80,7 +80,7 @@ std::vector<T> operand(const Layout& layout, Element element) {
   return values;
 }
 
-/// One thread brings all of it; the bytes are announced by whoever calls this.
+/// One thread loads the whole operand; the caller expects the bytes.
 __device__ inline void load(const Layout& layout, std::byte* shared, const CUtensorMap* map,
                             std::uint64_t* barrier) {
   for (int box = 0; box < layout.boxes(); ++box) {
@@ -101,7 +101,7 @@ __device__ inline wgmma::Descriptor describe(const Layout& layout, const std::by
   return wgmma::describe<Major::kK, Swizzle::kNone>(shared, leading, stride);
 }
 
-/// The 16 indices of k from 16 `slice` on.
+/// Slice `slice`: 16 indices of k, from 16 `slice` on.
 __device__ inline wgmma::Descriptor slice_of(const Layout& layout, const std::byte* shared, int slice) {
   const int atom = 8 * layout.width(), box = layout.box_bytes();
   const bool plain = layout.swizzle == Swizzle::kNone;
@@ -114,7 +114,7 @@ __device__ inline wgmma::Descriptor slice_of(const Layout& layout, const std::by
   return wgmma::advance(describe(layout, shared, 0, atom), slice / in_box * box + slice % in_box * 32);
 }
 
-/// Writes a fragment of D[64, N] where its elements belong.
+/// Writes a fragment of D[64, N] to the elements' positions.
 template <int N, class T>
 __device__ void write(const wgmma::Fragment<N>& d, T* to) {
 #pragma unroll
@@ -124,7 +124,7 @@ __device__ void write(const wgmma::Fragment<N>& d, T* to) {
   }
 }
 
-/// A [64, K] B [K, n] of `first` <= k < `behind`, plus what was there.
+/// A [64, K] B [K, n] over `first` <= k < `behind`, plus the old value.
 template <class A, class B>
 std::vector<float> product(int columns, int first, int behind, A a, B b, std::vector<float> sums = {}) {
   sums.resize(static_cast<std::size_t>(wgmma::kRows * columns));

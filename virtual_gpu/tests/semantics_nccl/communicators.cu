@@ -1,5 +1,5 @@
-// Making and ending communicators, and calls that fail. Guide, "Creating a Communicator", "Error Handling";
-// nccl.h.
+// Creation and destruction of communicators, and failing calls. Guide, "Creating a Communicator", "Error
+// Handling"; nccl.h.
 #include <cstring>
 
 #include "nccl_test.hpp"
@@ -21,7 +21,7 @@ class CommunicatorsTest : public RanksTest {
     EXPECT_EQ(ncclCommGetAsyncError(communicator, &error), ncclSuccess);
     EXPECT_EQ(error, ncclSuccess);
   }
-  /// The communicators work: a sum over the ranks.
+  /// Expects that the communicators work: sums over the ranks.
   static void expect_sum(const std::vector<ncclComm_t>& communicators, const std::vector<int>& devices) {
     const int ranks = static_cast<int>(devices.size());
     std::vector<Bytes> data;
@@ -152,7 +152,7 @@ TEST_F(NcclErrorsTest, WrongArguments) {
   int count = 0;
   EXPECT_EQ(ncclCommCount(nullptr, &count), ncclInvalidArgument);
   EXPECT_EQ(ncclCommCount(communicator, nullptr), ncclInvalidArgument);
-  // Nothing of it has done harm.
+  // The failed calls had no effect.
   NCCL_OK(all_reduce(communicator));
   all_->synchronize();
   EXPECT_EQ(data_->values(), std::vector<int>(100, 7));

@@ -1,4 +1,4 @@
-// NCCL's data types, as the host computes with them: on small whole numbers, which all types hold exactly.
+// NCCL's data types on the host, for small integers, which all types represent exactly.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 namespace semantics {
 
-/// The 16 bits of a number in a format with that many bits of fraction. Only for whole numbers that the
-/// format holds exactly.
+/// The 16 bits of a number in a format with that many mantissa bits. Only for integers that the format
+/// represents exactly.
 template <int kFraction, int kBias>
 struct Small {
   std::uint16_t bits = 0;

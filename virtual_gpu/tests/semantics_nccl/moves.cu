@@ -7,7 +7,7 @@ namespace {
 
 class MovesTest : public RanksTest {
  protected:
-  /// On each rank room for `count` numbers that nobody sends.
+  /// On each rank a buffer of `count` numbers that no test sends.
   std::vector<Bytes> buffers(std::size_t count) const {
     std::vector<Bytes> all;
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -17,7 +17,7 @@ class MovesTest : public RanksTest {
     }
     return all;
   }
-  /// On each rank its labels.
+  /// On each rank a buffer with its labels.
   std::vector<Bytes> labelled(std::size_t count) const {
     auto all = buffers(count);
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -41,7 +41,7 @@ TEST_P(MovesTest, AllGather) {
     for (int rank = 0; rank < ranks(); ++rank) {
       for (int value : labels(rank, count)) expected.push_back(value);
     }
-    expected.push_back(-1);  // what lies behind stays
+    expected.push_back(-1);  // the rest is unchanged
     for (int rank = 0; rank < ranks(); ++rank) {
       EXPECT_EQ(receive[rank].get<int>(expected.size()), expected) << "rank " << rank << ", count " << count;
       EXPECT_EQ(send[rank].get<int>(count), labels(rank, count));
@@ -96,7 +96,7 @@ TEST_P(MovesTest, BroadcastFromEachRoot) {
   }
 }
 
-// "recvbuff is the only buffer of the other ranks": their sendbuff is not looked at.
+// "recvbuff is the only buffer of the other ranks": their sendbuff is not read.
 TEST_P(MovesTest, OnlyTheRootOfABroadcastNeedsASendBuffer) {
   const Ranks all(ranks());
   const auto send = labelled(10), receive = buffers(10);
@@ -108,7 +108,7 @@ TEST_P(MovesTest, OnlyTheRootOfABroadcastNeedsASendBuffer) {
   for (int rank = 0; rank < ranks(); ++rank) EXPECT_EQ(receive[rank].get<int>(10), labels(0, 10));
 }
 
-// Everybody sends to the next rank and receives from the previous one; with one rank, from itself.
+// Every rank sends to the next rank and receives from the previous one; a single rank, from itself.
 TEST_P(MovesTest, RingOfSendsAndReceives) {
   const Ranks all(ranks());
   for (const std::size_t count : kCounts) {
@@ -155,7 +155,7 @@ TEST_P(MovesTest, UnevenAllToAllBySendsAndReceives) {
   }
 }
 
-// Several messages between two ranks arrive in the order in which they were sent.
+// Messages between two ranks arrive in the order in which they were sent.
 TEST_P(MovesTest, SendsToOneRankKeepTheirOrder) {
   if (ranks() != 2) GTEST_SKIP() << "between two ranks";
   const Ranks all(2);
@@ -178,7 +178,7 @@ TEST_P(MovesTest, SendsToOneRankKeepTheirOrder) {
   }
 }
 
-// Ranks have different amounts: one broadcast each, all in one group.
+// Ranks hold different amounts: one broadcast each, all in one group.
 TEST_P(MovesTest, UnevenAllGatherByBroadcasts) {
   const Ranks all(ranks());
   const auto length = [](int rank) { return static_cast<std::size_t>(rank == 2 ? 0 : 50 + 7 * rank); };

@@ -1,6 +1,5 @@
-// What the scenarios of NCCL share. They use CUDA and NCCL alone, so that the same sources run on real and on
-// virtual GPUs, and rely only on what the NCCL User Guide ("Guide") promises. One host thread drives all
-// GPUs.
+// Shared by the scenarios of NCCL. They use only CUDA and NCCL, so that the same sources run on real and on
+// virtual GPUs, and rely only on promises of the NCCL User Guide ("Guide"). One host thread drives all GPUs.
 #pragma once
 
 #include <nccl.h>
@@ -11,7 +10,7 @@
 #include "gpu_test.hpp"
 #include "process.hpp"
 
-/// GoogleTest prints errors by their text.
+/// Lets GoogleTest print errors by their text.
 inline void PrintTo(ncclResult_t result, std::ostream* out) { *out << ncclGetErrorString(result); }
 
 #define NCCL_OK(call) ASSERT_EQ(call, ncclSuccess)
@@ -37,7 +36,7 @@ class OnDevice {
   int previous_ = 0;
 };
 
-/// Memory of a device, not initialised; T's size is all that matters.
+/// Uninitialised memory of a device; only T's size matters.
 class Bytes {
  public:
   Bytes(int device, std::size_t bytes) : bytes_(bytes) {
@@ -47,17 +46,17 @@ class Bytes {
   Bytes(Bytes&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   Bytes& operator=(Bytes&&) = delete;
   ~Bytes() {
-    EXPECT_EQ(cudaFree(data_), cudaSuccess);  // of nothing, after a move
+    EXPECT_EQ(cudaFree(data_), cudaSuccess);  // null after a move
   }
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t size() const { return bytes_; }
-  /// Both wait until the copy is done.
+  /// Both return when the copy is done.
   void put(const void* from, std::size_t bytes) const {
     if (bytes > 0) require(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
-    require(cudaDeviceSynchronize());  // a copy from pageable memory may still be under way
+    require(cudaDeviceSynchronize());  // a copy from pageable memory may be pending
   }
-  /// Fills it with what no test computes.
+  /// Fills it with values that no test computes.
   void poison() const {
     require(cudaMemset(data_, 0x5a, bytes_));
     require(cudaDeviceSynchronize());
@@ -99,7 +98,7 @@ class Communicators {
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 
-/// What a test uses of them. All are idle before and after it.
+/// The part of Communicators that a test uses. All are idle before and after it.
 class Ranks {
  public:
   explicit Ranks(int ranks) : all_(keeps_handles ? kept(ranks) : std::make_shared<Communicators>(ranks)) {}
@@ -122,10 +121,10 @@ class Ranks {
   }
 
  private:
-  /// Those of this process: on real GPUs it takes a second and more to make them.
+  /// This process's communicators, kept because real GPUs take a second and more to make them.
   static std::shared_ptr<Communicators> kept(int ranks) {
     static auto* const all =
-        new std::map<int, std::shared_ptr<Communicators>>;  // the driver ends before them
+        new std::map<int, std::shared_ptr<Communicators>>;  // leaked: the driver ends first
     std::shared_ptr<Communicators>& these = (*all)[ranks];
     if (!these) these = std::make_shared<Communicators>(ranks);
     return these;
@@ -134,7 +133,7 @@ class Ranks {
   std::shared_ptr<const Communicators> all_;
 };
 
-/// With as many GPUs as there are: 1, 2, 3, 4, 8.
+/// For each number of GPUs that is available: 1, 2, 3, 4, 8.
 class RanksTest : public GpuTest, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -149,7 +148,7 @@ class RanksTest : public GpuTest, public testing::WithParamInterface<int> {
       Ranks, name, testing::Values(1, 2, 3, 4, 8), \
       [](const testing::TestParamInfo<int>& info) { return std::to_string(info.param) + "_ranks"; })
 
-/// Says who holds it: rank and index.
+/// A label of rank and index.
 inline int label(int rank, std::size_t index) { return rank * 1000000 + static_cast<int>(index); }
 inline std::vector<int> labels(int rank, std::size_t count) {
   std::vector<int> values(count);

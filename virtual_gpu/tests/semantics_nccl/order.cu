@@ -1,5 +1,5 @@
-// How NCCL's calls are ordered with other work, and with each other in groups. Guide, "CUDA Stream
-// Semantics", "Group Calls", "Using multiple NCCL communicators concurrently".
+// The order of NCCL's calls with other work, and with each other in groups. Guide, "CUDA Stream Semantics",
+// "Group Calls", "Using multiple NCCL communicators concurrently".
 #include "nccl_test.hpp"
 
 namespace semantics {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kCount = 1000;
 
-/// data[i] = data[i] * factor + term, after a while.
+/// data[i] = data[i] * factor + term, after a delay.
 __global__ void change(int* data, int factor, int term, bool late) {
   const long long start = clock64();
   while (late && threadIdx.x == 0 && clock64() - start < kCyclesOfLateness) {
@@ -74,7 +74,7 @@ TEST_P(OrderTest, CallsComeBetweenTheStreamsOtherWork) {
   }
 }
 
-// Nobody has its sum before the last rank has come.
+// No rank has its sum before the last rank has arrived.
 TEST_P(OrderTest, AnAllReduceWaitsForAllRanks) {
   const Ranks all(ranks());
   const auto data = buffers();
@@ -82,7 +82,7 @@ TEST_P(OrderTest, AnAllReduceWaitsForAllRanks) {
     return ncclAllReduce(data[rank].data(), data[rank].data(), kCount, ncclInt32, ncclSum, communicator,
                          stream);
   };
-  all.together(all_reduce);  // the first one may need more than the streams
+  all.together(all_reduce);  // the first call may need more than the streams
   all.synchronize();
   {
     Gate gate;
@@ -118,7 +118,7 @@ TEST_P(OrderTest, ABroadcastWaitsForItsRoot) {
   for (int rank = 0; rank < ranks(); ++rank) expect_all(data[rank], 42, rank);
 }
 
-// A rank whose part is over may overwrite what it sent, also where others come late.
+// A rank that has completed may overwrite its send buffer, even if other ranks arrive late.
 TEST_P(OrderTest, BuffersMayBeReusedAfterTheCall) {
   const Ranks all(ranks());
   const int root = ranks() - 1;
@@ -220,7 +220,8 @@ TEST_P(OrderTest, AGroupOnTwoStreamsJoinsThem) {
   }
 }
 
-// Two cliques over the same GPUs, used in turn in the same streams; the second one counts from the other end.
+// Two cliques over the same GPUs, used alternately in the same streams; the second has the reverse rank
+// order.
 TEST_P(OrderTest, TwoCommunicatorsOnOneStream) {
   const Ranks all(ranks());
   std::vector<int> devices(ranks());

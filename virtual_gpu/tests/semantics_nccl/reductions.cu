@@ -10,7 +10,7 @@ namespace {
 
 constexpr ncclRedOp_t kOps[] = {ncclSum, ncclProd, ncclMin, ncclMax, ncclAvg};
 
-/// The host's reduction. Every partial result is a whole number below 128, so any order gives the same bits
+/// The host's reduction. Every partial result is an integer below 128, so that any order gives the same bits
 /// in any type.
 double reduced(ncclRedOp_t op, const std::vector<double>& values) {
   double result = values.front();
@@ -23,7 +23,7 @@ double reduced(ncclRedOp_t op, const std::vector<double>& values) {
   return op == ncclAvg ? result / static_cast<double>(values.size()) : result;
 }
 
-/// Rank's element i, before the operation. Products of 8 ranks stay at 64 or below; averages are whole.
+/// A rank's element i, before the operation. Products over 8 ranks are at most 64; averages are integers.
 double input(ncclRedOp_t op, int rank, std::size_t i, int ranks) {
   const std::size_t mixed = i * 7 + static_cast<std::size_t>(rank) * 3 + i / 11;
   if (op == ncclProd) return mixed % 3 == 0 && rank < 6 ? 2 : 1;
@@ -50,13 +50,14 @@ class ReductionsTest : public GpuTest {
   static void expect_result(const std::vector<T>& got, ncclRedOp_t op, std::size_t first, int ranks,
                             const std::string& what) {
     for (std::size_t i = 0; i < got.size(); ++i) {
-      // An average over 3 is no multiple of 1/3 in binary; NCCL multiplies by its rounded value.
+      // 1/3 is not exact in binary; NCCL multiplies by its rounded value.
       const double value = static_cast<double>(got[i]), wanted = expected(op, first + i, ranks);
       const bool rounds = op == ncclAvg && (ranks & (ranks - 1)) != 0;
       ASSERT_NEAR(value, wanted, rounds ? 0.02 * wanted : 0) << what << ", element " << i;
     }
   }
-  /// What a test gets: on each rank `send` with its inputs, and `other` with values that nobody computes.
+  /// The buffers of a case: on each rank `send` with its inputs, and `other` with values that no test
+  /// computes.
   struct Case {
     const Ranks& all;
     const std::vector<Bytes>&send, &other;
@@ -77,7 +78,7 @@ class ReductionsTest : public GpuTest {
         for (auto* buffers : {&send, &other}) buffers->emplace_back(rank, kCounts[4] * ranks * sizeof(T));
       }
       for (const ncclRedOp_t op : kOps) {
-        // NCCL 2.28 itself is wrong there: of 4,097 floats it leaves the last one unwritten (seen on H200).
+        // NCCL 2.28 is wrong there: it leaves the last of 4,097 floats unwritten (seen on H200).
         if (ranks == 1 && op == ncclAvg) continue;
         for (const std::size_t count : kCounts) {
           for (const bool in_place : {false, true}) {
@@ -95,7 +96,7 @@ class ReductionsTest : public GpuTest {
       }
     }
   }
-  /// The send buffer is only read.
+  /// Checks that the send buffer is unchanged.
   static void expect_unchanged(const Bytes& buffer, ncclRedOp_t op, int rank, std::size_t count, int ranks) {
     const auto values = buffer.template get<T>(count);
     const auto before = inputs(op, rank, count, ranks);
@@ -164,7 +165,7 @@ TYPED_TEST(ReductionsTest, Reduce) {
 
 using TwoRanksTest = GpuTest;
 
-/// Negative numbers, and sums that do not fit: two's complement wraps around.
+/// Negative numbers, and overflowing sums: two's complement wraps around.
 TEST_F(TwoRanksTest, SignedSumsMinimaAndMaxima) {
   if (devices_ < 2) GTEST_SKIP() << "needs 2 GPUs";
   const Ranks all(2);

@@ -1,4 +1,4 @@
-// CUB on virtual GPUs beyond its documentation: refused calls, results of wrong programs, the model.
+// CUB on virtual GPUs beyond its documentation: rejected calls, results of wrong programs, the model.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kCount = 1000;
 
-/// Temporary storage, and memory for kCount items.
+/// A temporary buffer, and buffers of kCount items.
 class AlgorithmsTest : public VirtualTest {
  protected:
   void SetUp() override {
@@ -47,7 +47,7 @@ class AlgorithmsTest : public VirtualTest {
   int *in = nullptr, *out = nullptr;
 };
 
-// ---- calls that are refused -----------------------------------------------------------------------------
+// ---- rejected calls -------------------------------------------------------------------------------------
 
 TEST_F(AlgorithmsTest, WrongSizes) {
   expect_failure(cub::DeviceScan::InclusiveSum(storage, bytes, in, out, -3), cudaErrorInvalidValue,
@@ -55,7 +55,7 @@ TEST_F(AlgorithmsTest, WrongSizes) {
   std::size_t little = 255;
   expect_failure(cub::DeviceScan::InclusiveSum(storage, little, in, out, kCount), cudaErrorInvalidValue,
                  {"255 bytes of temporary storage, it needs 512"});
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // only CUB's own answer
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // only CUB returns the error
   CUDA_OK(cudaDeviceSynchronize());
   EXPECT_EQ(ints(out), std::vector<int>(kCount, 7));
 }
@@ -137,10 +137,9 @@ TEST_F(AlgorithmsTest, FreeUnderAPendingAlgorithmIsRefused) {
   }
 }
 
-// ---- programs that forget to wait -----------------------------------------------------------------------
+// ---- missing waits ---------------------------------------------------------------------------------------
 
-/// In the order of time, on two streams. A scan takes from 2 to more than 4 us, the other stream comes at 3
-/// us.
+/// Two streams in time order. A scan runs from 2 to more than 4 us; the other stream's kernel begins at 3 us.
 class UnorderedAlgorithmsTest : public AlgorithmsTest {
  protected:
   void SetUp() override {

@@ -1,7 +1,7 @@
-// assert() in a kernel stops the kernel with CUDA's error, not the process.
+// A failed assert() in a kernel stops the kernel with CUDA's error, not the process.
 #include "virtual_test.hpp"
 
-#undef NDEBUG  // this build switches assert() off
+#undef NDEBUG  // this build disables assert()
 #include <cassert>
 
 namespace virtual_only {

@@ -1,4 +1,4 @@
-// Products for the tests of virtual cuBLAS.
+// GEMMs for the tests of virtual cuBLAS.
 #pragma once
 
 #include <cublas_v2.h>
@@ -7,7 +7,7 @@
 
 #include "virtual_test.hpp"
 
-/// GoogleTest prints statuses by name.
+/// Lets GoogleTest print statuses by name.
 inline void PrintTo(cublasStatus_t status, std::ostream* out) { *out << cublasGetStatusName(status); }
 
 namespace virtual_only {
@@ -21,7 +21,7 @@ inline void expect_failure(cublasStatus_t got, cublasStatus_t status,
   expect_parts(vgpu::last_error_detail(), parts);
 }
 
-/// A handle that works on `stream`. The machine's end destroys it.
+/// A handle on `stream`; destroyed when the machine is reset.
 inline cublasHandle_t new_blas(cudaStream_t stream = nullptr) {
   cublasHandle_t blas = nullptr;
   require(cublasCreate(&blas));
@@ -29,7 +29,7 @@ inline cublasHandle_t new_blas(cudaStream_t stream = nullptr) {
   return blas;
 }
 
-/// C = A B in half, without gaps between the columns.
+/// C = A B in half, without padding between columns.
 inline cublasStatus_t multiply(cublasHandle_t blas, int m, int n, int k, const __half* a, const __half* b,
                                __half* c) {
   const float one = 1, zero = 0;
@@ -37,7 +37,7 @@ inline cublasStatus_t multiply(cublasHandle_t blas, int m, int n, int k, const _
                       &zero, c, CUDA_R_16F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
-/// Device memory of the current GPU, all `value`. The machine's end frees it.
+/// Device memory of the current GPU, all `value`; freed when the machine is reset.
 inline __half* halves(std::size_t count, float value = 0) {
   std::vector<__half> host(count, __half(value));
   __half* memory = nullptr;

@@ -1,4 +1,4 @@
-// Bulk copies and mbarriers beyond their documentation: when they are done, modelled costs, errors.
+// Bulk copies and mbarriers beyond their documentation: when they complete, modelled costs, errors.
 #include <cuda.h>
 
 #include <cuda/ptx>
@@ -16,7 +16,7 @@ namespace ptx = cuda::ptx;
 using phases::await_phase, phases::expect_bytes;
 using BulkCopyTest = VirtualTest;
 
-/// What shared memory holds right after the issue of a load, and after the wait.
+/// `seen`: shared memory right after the issue of a load, and after the wait.
 __global__ void look_at_load(int* from, int* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ int words[4];
@@ -24,7 +24,7 @@ __global__ void look_at_load(int* from, int* seen) {
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_proxy_async();
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
-  from[0] = 9;  // an error too: the source may still be read
+  from[0] = 9;  // a planted error: the source may still be read
   seen[0] = words[0];
   expect_bytes(&barrier, sizeof words);
   await_phase(&barrier, 0);
@@ -48,7 +48,7 @@ TEST_F(BulkCopyTest, WithASeedLoadsAreDoneAtAnyTime) {
   EXPECT_EQ(all, (std::set<std::vector<int>>{{7, 9}, {8, 8}}));
 }
 
-/// What global memory holds after `.read`, and after the full wait.
+/// `seen`: global memory after `.read`, and after the full wait.
 __global__ void look_at_store(int* to, int* seen) {
   alignas(16) __shared__ int words[4];
   words[0] = 5;
@@ -69,7 +69,7 @@ TEST_F(BulkCopyTest, StoresReadFirstAndWriteAtTheFullWait) {
   EXPECT_EQ(word(memory + 5), 5) << "what the source held then";
 }
 
-/// Block number `largest` adds 2048, each other one 1.
+/// Block `largest` adds 2048, each other block 1.
 __global__ void add_one_of_three(const __grid_constant__ CUtensorMap map, int largest) {
   alignas(128) __shared__ std::uint16_t words[8];
   constexpr std::uint16_t k2048 = 0x6800, kOne = 0x3c00;  // as half
@@ -99,7 +99,7 @@ int sum_of_three(unsigned int seed) {
   return word(memory);
 }
 
-// Half has 2048 and 2050, and nothing between: 2048 + 1 + 1 is the one, 1 + 1 + 2048 the other.
+// In half, 2050 is next to 2048: 2048 + 1 + 1 gives 2048, 1 + 1 + 2048 gives 2050.
 TEST_F(BulkCopyTest, ASumInSixteenBitsDependsOnWhoComesFirst) {
   constexpr int k2048 = 0x6800, k2050 = 0x6801;
   std::set<int> sums;
@@ -128,7 +128,7 @@ TEST_F(BulkCopyTest, WhatCannotBeAddedStopsTheKernel) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalInstruction, {"negative index"});
 }
 
-/// Brings `tiles` tiles through a ring of `stages`, and works on each.
+/// Loads `tiles` tiles through a ring of `stages`, and computes on each.
 __global__ void pipeline_of(int* memory, int tiles, int stages) {
   constexpr int kWords = 2048, kMax = 4;
   __shared__ std::uint64_t full[kMax];

@@ -1,4 +1,4 @@
-// Clusters beyond their documentation: placement of blocks, modelled costs, when a multicast arrives, errors.
+// Clusters beyond their documentation: placement of blocks, modelled costs, arrival of multicasts, errors.
 #include <cuda.h>
 
 #include <cuda/ptx>
@@ -34,18 +34,18 @@ CUtensorMap map_of(int* data, cuuint32_t rows = 1) {
   return map;
 }
 
-/// One error, by number, and otherwise what is right.
+/// One error by number; all else is right.
 enum Error {
   kNone,
-  kNoMeeting,    // an arrival before the other block has made its mbarrier
-  kEarlyEnd,     // an arrival after the other block has ended
-  kTwoArrivals,  // at the cluster's barrier
+  kNoMeeting,    // an arrival before the other block has initialised its mbarrier
+  kEarlyEnd,     // an arrival after the other block has exited
+  kTwoArrivals,  // at the cluster barrier
   kWaitAlone,    // without an arrival
   kRank,         // of a third block
   kMask,         // with a third block
   kEmptyMask,
-  kMulticastToEnd,  // to a block that has ended
-  kUnseen,          // a block ends without having waited for a multicast
+  kMulticastToEnd,  // to a block that has exited
+  kUnseen,          // a block exits without waiting for a multicast
   kNotShared,
 };
 
@@ -69,7 +69,7 @@ __global__ void __cluster_dims__(2, 1, 1) err(const __grid_constant__ CUtensorMa
   if (error == kRank) __cluster_map_shared_rank(&full, 2);
   if (error == kNotShared) __cluster_map_shared_rank(to, 1);
   meet();
-  if (error == kEarlyEnd || error == kMulticastToEnd) {  // rank 1 tells rank 0, and ends
+  if (error == kEarlyEnd || error == kMulticastToEnd) {  // rank 1 signals rank 0, and exits
     if (rank == 1) return arrive(theirs);
     await_phase(&full, 0);
     if (error == kEarlyEnd) return arrive(theirs);
@@ -83,7 +83,7 @@ __global__ void __cluster_dims__(2, 1, 1) err(const __grid_constant__ CUtensorMa
   meet();
 }
 
-/// What the error's kernel says.
+/// The message of the error's kernel.
 std::string sentence_of(Error error) {
   vgpu::reset();
   int* memory = device_words(2 * kBox, 5);
@@ -172,7 +172,7 @@ TEST_F(ClusterTest, ThreeBlocksMeetToo) {
   }
 }
 
-/// Fetches 256 rows, again and again: each block all of them, or half of them for both.
+/// Loads 256 rows repeatedly: each block loads all of them, or multicasts half of them to both.
 __global__ void __cluster_dims__(2, 1, 1)
     fetch_rows(const __grid_constant__ CUtensorMap map, int* to, bool halves) {
   __shared__ std::uint64_t full;
@@ -205,12 +205,12 @@ TEST_F(ClusterTest, AMulticastTakesTheMemorysRateOnce) {
     const CUtensorMap map = map_of(memory, halves ? 128 : 256);
     return 1e3f * elapsed(stream, [&] { fetch_rows<<<8, 1, 0, stream>>>(map, memory + 256 * kBox, halves); });
   };
-  // 8 blocks share 400 bytes per ns: 32 KB take 0.66 us, half of it half of that; both travel as long.
+  // 8 blocks share 400 bytes per ns: 32 KB take 0.66 us, half of it half of that; the latency is the same.
   const float all = microseconds(false), halves = microseconds(true);
   EXPECT_NEAR(all - halves, 8 * 32.768e3 / 2 / 50 / 1e3, 0.2 * (all - halves));
 }
 
-/// Half of a cluster alone would never end: it needs both places at the same time.
+/// Half of a cluster alone would never end: both blocks must be resident at the same time.
 TEST_F(ClusterTest, AClusterStartsWhenThereIsRoomForAllOfIt) {
   for (unsigned int seed = 0; seed < 4; ++seed) {
     start_over(seed);

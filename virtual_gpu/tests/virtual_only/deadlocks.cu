@@ -1,10 +1,10 @@
-// Deadlocks end the call that waits, and the report says who waits for what.
+// A deadlock ends the waiting call, and the report names each waiting thread or stream and what it waits for.
 #include "virtual_test.hpp"
 
 namespace virtual_only {
 namespace {
 
-/// Waiting for ever comes back with a report on the standard error output.
+/// Endless waits return with a report on standard error.
 class DeadlocksTest : public VirtualTest, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -20,7 +20,7 @@ class DeadlocksTest : public VirtualTest, public testing::WithParamInterface<int
 };
 INSTANTIATE_TEST_SUITE_P(Schedules, DeadlocksTest, testing::Values(0, 5));
 
-/// All blocks wait for all blocks: right only if all of them are on the GPU at once.
+/// All blocks wait for all blocks: completes only if all are resident at once.
 template <class T>
 __global__ void grid_barrier(T* arrived) {
   if (threadIdx.x == 0) {
@@ -30,7 +30,7 @@ __global__ void grid_barrier(T* arrived) {
   __syncthreads();
 }
 
-// 8 multiprocessors of 2,048 threads hold 16 blocks of 1,024.
+// 8 SMs of 2,048 threads hold 16 blocks of 1,024.
 TEST_P(DeadlocksTest, GridBarrierOfBlocksThatFitIsNone) {
   grid_barrier<<<16, 1024>>>(device_words(1, 0));
   CUDA_OK(cudaDeviceSynchronize());
@@ -45,7 +45,7 @@ TEST_P(DeadlocksTest, GridBarrierOfMoreBlocksThanFit) {
                         "1023 in __syncthreads 1 polling", "0 more behind it"});
 }
 
-/// Half of the threads are in the barrier, the other half wait for a word that is set behind it.
+/// Half of the threads wait at the barrier; the other half wait for a word that is set after the barrier.
 template <class T>
 __global__ void half_a_barrier(T* sink) {
   __shared__ volatile T word;
@@ -65,7 +65,7 @@ TEST_P(DeadlocksTest, BarrierThatHalfOfTheThreadsNeverReach) {
                {"half_a_barrier", "0 of 1 blocks done", "block (0,0,0): 16 in __syncthreads 16 polling"});
 }
 
-/// Lane 0 waits for a word; the others wait for lane 0.
+/// Lane 0 waits for a word; the other lanes wait for lane 0.
 template <class T>
 __global__ void half_a_warp(T* word) {
   if (threadIdx.x == 0) {
@@ -80,7 +80,7 @@ TEST_P(DeadlocksTest, WarpThatWaitsForOneLane) {
                {"31 in a warp function (mask 0xffffffff) 1 polling 32 ended", "polls at deadlocks.cu:"});
 }
 
-/// Some threads are in one barrier of the warp and some in another: nobody polls, nothing can happen.
+/// Threads of a warp wait at different barriers: no thread polls, so there is no progress.
 template <class T>
 __global__ void two_masks(T* sink) {
   if (threadIdx.x < 16) {
@@ -133,7 +133,7 @@ TEST_P(DeadlocksTest, HostThatQueriesForEver) {
   expect_parts(report, {"gpu0/stream1: kernel", "await", "1 polling"});
 }
 
-// The GPUs go on looking while the host asks many times, and see a word that it sets at last.
+// The GPUs keep polling while the host queries many times; then they see the word that it sets.
 TEST_P(DeadlocksTest, HostThatQueriesForLongAndThenSetsTheWordIsNone) {
   int* flag = pinned_word();
   const cudaStream_t stream = new_stream();

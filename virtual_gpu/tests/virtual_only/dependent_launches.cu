@@ -9,7 +9,7 @@ namespace {
 using DependentLaunchesTest = VirtualTest;
 using Flag = cuda::atomic_ref<int, cuda::thread_scope_device>;
 
-/// All blocks trigger but the last `silent` ones; then they wait for the flag, and fill.
+/// All blocks but the last `silent` ones trigger; then all wait for the flag, and fill.
 __global__ void trigger_and_wait(int* flag, int* data, unsigned int silent) {
   if (blockIdx.x + silent < gridDim.x) cudaTriggerProgrammaticLaunchCompletion();
   while (flag != nullptr && Flag(*flag).load(cuda::memory_order_acquire) == 0) __nanosleep(100);
@@ -38,7 +38,7 @@ cudaError_t launch_dependent(cudaStream_t stream, bool programmatic, void (*kern
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/// The first kernel waits for what the second one does.
+/// The first kernel waits for a flag of the second one.
 cudaError_t run_together(unsigned int silent, bool programmatic, bool in_graph) {
   vgpu::reset();
   int *flag = device_words(1, 0), *data = device_words(2, 0);
@@ -66,7 +66,7 @@ TEST_F(DependentLaunchesTest, BeginsOnceAllBlocksHaveTriggered) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("deadlock"), std::string::npos);
 }
 
-// Somewhere among the schedules the kernel that does not synchronise reads too early.
+// In some schedules a kernel that does not synchronise reads too early.
 TEST_F(DependentLaunchesTest, AMissingSynchronisationIsAWrongResult) {
   int early[2] = {};
   for (int seed = 1; seed <= 20; ++seed) {

@@ -1,4 +1,4 @@
-// Faults of kernels: CUDA's sticky code, and a sentence that names kernel, block, thread and memory.
+// Faults of kernels: CUDA's sticky code, and a message that names kernel, block, thread and memory.
 #include <cuda_pipeline.h>
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace {
 
 using FaultsTest = VirtualTest;
 
-/// Thread (x, 1, 0) of block (b, 0, 0) writes one word at an offset; the rest do nothing.
+/// Thread (x, 1, 0) of block (b, 0, 0) writes one word at an offset.
 __global__ void write_at(int* memory, long long offset, unsigned int block, unsigned int x) {
   if (blockIdx.x == block && threadIdx.x == x && threadIdx.y == 1) memory[offset] = 1;
 }
@@ -42,7 +42,7 @@ TEST_F(FaultsTest, NullPointer) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"set", "thread (0,0,0)", "in no memory"});
 }
 
-/// The copy is done while the thread waits for it, by the runtime.
+/// The runtime performs the copy while the thread waits for it.
 __global__ void copy_from(const int* from) {
   __shared__ int word;
   __pipeline_memcpy_async(&word, from, sizeof(int));
@@ -66,7 +66,7 @@ TEST_F(FaultsTest, UseAfterFree) {
                  {"set", "inside freed memory, a cudaMalloc of 400 bytes on GPU 2"});
 }
 
-// cudaFree waits for the owner's work alone: a pending kernel of another GPU then uses freed memory.
+// cudaFree waits for the owner's work only, so a pending kernel of another GPU then uses freed memory.
 TEST_F(FaultsTest, UseAfterFreeByAnotherGpu) {
   int* flag = pinned_word();
   int* memory = device_words(1, 0);
@@ -85,7 +85,7 @@ TEST_F(FaultsTest, ItSticks) {
   set<int><<<1, 1>>>(nullptr, 1);
   int value = 0;
   EXPECT_EQ(cudaMemcpy(&value, memory, sizeof(int), cudaMemcpyDeviceToHost), cudaErrorIllegalAddress);
-  // The sentence stays that of the call which met the fault.
+  // The message stays that of the call that met the fault.
   expect_failure(cudaSetDevice(1), cudaErrorIllegalAddress, {"cudaMemcpy: kernel", "set"});
   int device = -1;
   EXPECT_EQ(cudaGetDevice(&device), cudaSuccess) << "error messages name the device";
@@ -96,7 +96,7 @@ TEST_F(FaultsTest, ItSticks) {
   EXPECT_EQ(word(device_words(1, 4)), 4) << "reset() cures it";
 }
 
-// The host asks instead of waiting: it must hear of the fault too.
+// The host polls instead of waiting: it must see the fault too.
 TEST_F(FaultsTest, QueriesReportIt) {
   const cudaStream_t stream = new_stream();
   set<int><<<4, 8, 0, stream>>>(nullptr, 1);
@@ -105,7 +105,7 @@ TEST_F(FaultsTest, QueriesReportIt) {
   EXPECT_EQ(state, cudaErrorIllegalAddress);
 }
 
-/// The other threads of the block are suspended in a barrier when one of them goes wrong.
+/// The other threads of the block are suspended at a barrier when one thread faults.
 __global__ void fault_beside_a_barrier(int* memory) {
   if (threadIdx.x == 40) memory = nullptr;
   if (threadIdx.x != 40) __syncthreads();
@@ -152,7 +152,7 @@ TEST_F(FaultsTest, StackOverflow) {
                  {"recurse", "block (0,0,0)", "thread (0,0,0)", "stack"});
 }
 
-/// Writes the low end of a frame that is larger than stack and guard together.
+/// Writes the low end of a frame that is larger than stack and guard pages together.
 __global__ void use_large_frame(int* out, int at) {
   volatile int locals[256 * 1024 / sizeof(int)];
   locals[at] = 1;
@@ -174,7 +174,7 @@ TEST_F(FaultsTest, FrameThatStepsOverTheGuard) {
                  {"use_large_dynamic_frame", "has used up its stack"});
 }
 
-/// More threads wait than a small address space has stacks for. Exits with 0 if that is reported.
+/// More waiting threads than a small address space has stacks for. Exits with 0 if that is reported.
 void run_out_of_stacks() {
   int* flag = device_words(1, 0);
   leave_address_space(kFewStacks);
@@ -221,7 +221,7 @@ __global__ void write_dynamic_shared(int index) {
   words[index] = 1;
 }
 
-/// Of 32 words: which one is written, and what is said.
+/// Of 32 words: the index that is written, and the message.
 struct Overrun {
   int index;
   const char* sentence;
@@ -266,7 +266,7 @@ TEST_F(FaultsTest, InstructionsThatTheProcessorRefuses) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"thread (5,0,0)", "__builtin_trap()"});
 }
 
-/// The signal is no fault of the kernel that runs.
+/// The signal is not a fault of the running kernel.
 __global__ void get_signal(int* out) { *out = raise(SIGSEGV); }
 __global__ void nap_for_ever(int* naps) {
   for (;;) {
@@ -274,7 +274,7 @@ __global__ void nap_for_ever(int* naps) {
     __nanosleep(100);
   }
 }
-int* volatile nowhere = nullptr;  // the compiler must not know
+int* volatile nowhere = nullptr;  // hides the value from the compiler
 void write_to_null() { *nowhere = 1; }
 void signal_to_a_kernel() {
   get_signal<<<1, 1>>>(device_words(1, 0));
@@ -308,7 +308,7 @@ TEST_F(FaultsTest, HostsFaultNamesItsLine) {
       "^virtual GPUs: the host accessed memory that is not allocated at faults.cu:[0-9]+: in no memory");
 }
 
-/// Another thread of the operating system writes to nowhere while a kernel runs.
+/// Another operating system thread writes to a null pointer while a kernel runs.
 void fault_in_another_thread() {
   nap_for_ever<<<1, 1>>>(device_words(1, 0));
   std::thread other([] {

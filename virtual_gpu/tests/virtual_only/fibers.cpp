@@ -25,7 +25,7 @@ void resume(Fiber& fiber) {
   switch_fiber(main_fiber, fiber);
 }
 
-/// Keeps integers and doubles across `rounds` switches, then gives its fiber back.
+/// Keeps integers and doubles across `rounds` switches, then releases its fiber.
 void count() {
   Fiber& self = *running;
   const int id = next_id++;

@@ -1,4 +1,4 @@
-// Threads of the operating system beside the one that calls CUDA.
+// Operating system threads besides the one that calls CUDA.
 #include <atomic>
 #include <cstdlib>
 #include <cuda/atomic>
@@ -15,7 +15,7 @@ class ForeignThreadsTest : public VirtualTest {
   ForeignThreadsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-/// All kinds of changes of a word.
+/// Every kind of change of a word.
 void use_atomics(int& word) {
   cuda::atomic_ref<int, cuda::thread_scope_system> shared(word);
   shared.store(1, cuda::memory_order_release);
@@ -40,7 +40,7 @@ TEST_F(ForeignThreadsTest, AtomicsOfTheHostStartNothing) {
   EXPECT_EQ(gpus, 3);
 }
 
-// A deadlock is found in spite of another thread that goes on with its own affairs.
+// A deadlock is found although another thread is running.
 TEST_F(ForeignThreadsTest, AtomicsOfAnotherThreadAreNoProgress) {
   int* flag = device_words(1, 0);
   await<<<1, 1>>>(flag);

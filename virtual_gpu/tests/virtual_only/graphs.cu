@@ -1,4 +1,5 @@
-// Graphs: the model, the reports, and what is refused by name. What CUDA promises is in semantics/graphs.cu.
+// Graphs: the model, the reports, and calls that are rejected by name. CUDA's promises are in
+// semantics/graphs.cu.
 #include <cuda.h>
 
 #include <vector>
@@ -17,7 +18,7 @@ constexpr int kRounds = 2000;
 
 class GraphsTest : public VirtualTest {
  protected:
-  /// `count` small kernels, one after the other.
+  /// `count` small kernels, one after another.
   static void enqueue(cudaStream_t stream, int count) {
     for (int i = 0; i < count; ++i) work<float><<<1, 32, 0, stream>>>(nullptr, 1);
   }
@@ -117,7 +118,7 @@ TEST_F(GraphsTest, MemoryOfAPendingGraphCannotBeFreed) {
 
 // ---- captures ---------------------------------------------------------------------------------------------
 
-/// A capture in a stream of GPU 0 that `call` invalidates, with a sentence.
+/// A capture in a stream of GPU 0 that `call` invalidates, with a message.
 class RefusedTest : public GraphsTest {
  protected:
   void SetUp() override {
@@ -242,7 +243,7 @@ TEST_F(RefusedTest, DestroyedStreamsLeaveTheCapture) {
   begin();
   CUDA_OK(cudaEventRecord(fork, stream));
   CUDA_OK(cudaStreamWaitEvent(third, fork));
-  CUDA_OK(cudaStreamDestroy(stream));  // then nobody can end the capture
+  CUDA_OK(cudaStreamDestroy(stream));  // now the capture cannot be ended
   cudaStreamCaptureStatus status;
   CUDA_OK(cudaStreamIsCapturing(third, &status));
   EXPECT_EQ(status, cudaStreamCaptureStatusNone);
@@ -258,7 +259,7 @@ TEST_F(RefusedTest, WhatRecordThrowsEndsTheCapture) {
 
 // ---- other host threads -----------------------------------------------------------------------------------
 
-/// What cudaMalloc of another host thread returns while one captures.
+/// The status of cudaMalloc in another host thread during a capture.
 cudaError_t malloc_beside(cudaStreamCaptureMode mode, cudaError_t end) {
   cudaError_t result = cudaErrorUnknown;
   vgpu::HostBarrier barrier(2);

@@ -1,4 +1,4 @@
-// What a function of cudaLaunchHostFunc may do, and what is refused: the scheduler waits for its end.
+// What a cudaLaunchHostFunc function may do, and what is rejected: the scheduler waits for its end.
 #include <csignal>
 #include <new>
 #include <stdexcept>
@@ -13,13 +13,13 @@ class HostFunctionsTest : public VirtualTest {
   HostFunctionsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-/// Calls it in a stream, and waits for it.
+/// Launches it in a stream, and waits for it.
 void call(cudaHostFn_t function, void* data = nullptr) {
   require(cudaLaunchHostFunc(nullptr, function, data));
   require(cudaDeviceSynchronize());
 }
 
-/// Has a megabyte of local variables.
+/// Uses a megabyte of local variables.
 void use_large_stack(void* sum) {
   volatile unsigned char bytes[1 << 20];
   for (std::size_t i = 0; i < sizeof(bytes); ++i) bytes[i] = static_cast<unsigned char>(i);
@@ -66,7 +66,7 @@ TEST_F(HostFunctionsTest, ExceptionThatLeavesItEndsTheProgram) {
   EXPECT_EXIT(call([](void*) { throw 7; }), testing::KilledBySignal(SIGABRT), "it is no std::exception");
 }
 
-/// In a process with little address space. Exits with 0 if it is told.
+/// In a process with a small address space. Exits with 0 if the error is reported.
 void run_out_of_stacks() {
   int called = 0;
   require(cudaDeviceSynchronize());

@@ -1,4 +1,4 @@
-// Host threads: what each has of its own, who runs when, and what is said when all of them wait.
+// Host threads: state per thread, scheduling, and the report when all of them wait.
 #include <cuda.h>
 
 #include <set>
@@ -46,7 +46,7 @@ TEST_P(HostThreadsTest, EachHasItsOwnDeviceAndLastError) {
 TEST_P(HostThreadsTest, EachCountsItsOwnWaitsForGpus) {
   vgpu::run_host_threads(2, [&](int thread) {
     const auto own = static_cast<std::uint64_t>(thread);
-    require(cudaSetDevice(thread));  // whose default stream has nobody else's work
+    require(cudaSetDevice(thread));  // its default stream has no other work
     int* memory = nullptr;
     int value = 0;
     require(cudaMalloc(&memory, sizeof value));
@@ -92,7 +92,7 @@ TEST_P(HostThreadsTest, WorkOfAllThreadsRunsWhileTheyWait) {
   for (int thread = 0; thread < 8; ++thread) EXPECT_EQ(results[thread], 1.5f + thread);
 }
 
-// In time order a thread that waits for a long kernel lets the others finish theirs.
+// In time order, a thread that waits for a long kernel lets the others finish theirs.
 TEST_F(HostThreadOrderTest, WhoIsDoneFirstGoesOnFirst) {
   std::vector<int> order;
   vgpu::run_host_threads(3, [&](int thread) {
@@ -175,14 +175,14 @@ TEST_P(HostThreadsTest, StopEndsAllWaitsAndDiscardsAllWork) {
     if (thread == 0) {
       for (int i = 0; i < 20; ++i) EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);  // the others wait by now
       vgpu::stop_host_threads();
-      set<<<1, 1, 0, stream>>>(untouched, 8);  // nothing is enqueued any more
+      set<<<1, 1, 0, stream>>>(untouched, 8);  // no work is enqueued after the stop
       codes[0] = cudaStreamSynchronize(stream);
       EXPECT_FALSE(never.wait());
     } else if (thread == 1) {
       require(
           static_cast<cudaError_t>(cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(word), 1, 0)));
       codes[1] = cudaStreamSynchronize(stream);
-      require(cudaFree(word));  // and nothing waits
+      require(cudaFree(word));  // and no call waits
     } else {
       EXPECT_FALSE(never.wait());
     }
@@ -208,7 +208,7 @@ TEST_P(HostThreadsTest, StopEndsRunningKernelsToo) {
     }
   });
   require(cudaSetDevice(0));
-  set<<<1000, 32>>>(flag, 3);  // the multiprocessors are free again
+  set<<<1000, 32>>>(flag, 3);  // the SMs are free again
   EXPECT_EQ(word(flag), 3);
 }
 

@@ -1,4 +1,4 @@
-// Memory of which the host has only written pages; grids of which only some blocks run.
+// The host backs only written pages of device memory; of a large grid only some blocks run.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// Bytes that the host has more of at any time from here on than it has now, at most.
+/// Growth of the host's memory use since construction, at most.
 class Growth {
  public:
   Growth() : before_(resident()) {}
@@ -58,7 +58,7 @@ TEST_F(LargeMemoryTest, IsFullOfOnesUntilItIsWritten) {
   }
 }
 
-// Equal pages are one page to the host, but not to the program.
+// Equal pages share one page of the host, invisibly to the program.
 TEST_F(LargeMemoryTest, IsItsOwn) {
   std::byte *first = nullptr, *second = nullptr;
   require(cudaMalloc(&first, 96 * kMiB));
@@ -94,13 +94,13 @@ TEST_F(LargeMemoryTest, MoreThanTheHostHasIsRefusedUnlessItIsThereOnDemand) {
   expect_failure(cudaMalloc(&memory, 900'000 * kMiB), cudaErrorMemoryAllocation, {"bytes free"});
 }
 
-/// All of many threads wait in a barrier.
+/// All of many threads wait at a barrier.
 __global__ void meet_once(int* sum) {
   __syncthreads();
   atomicAdd(sum, int{1});
 }
 
-// Each is between guard pages, and Linux gives a process some 65,000 mappings.
+// Each stack has guard pages, and Linux limits a process to some 65,000 mappings.
 constexpr int kUsualMaps = 65'530;
 
 TEST_F(LargeMemoryTest, SoManyAllocationsAsThereAreMappings) {
@@ -109,10 +109,10 @@ TEST_F(LargeMemoryTest, SoManyAllocationsAsThereAreMappings) {
   std::vector<std::byte*> all;
   cudaError_t error = cudaSuccess;
   while (all.size() < 40'000 && (error = cudaMalloc(&memory, 16)) == cudaSuccess) all.push_back(memory);
-  EXPECT_GE(all.size(), 4'000u);  // those of earlier tests have stacks, too
+  EXPECT_GE(all.size(), 4'000u);  // earlier tests' threads have stacks, too
   expect_failure(error, cudaErrorMemoryAllocation, {"so many allocations", "vm.max_map_count is "});
   expect_failure(cudaMallocHost(&memory, 16), cudaErrorMemoryAllocation, {"so many allocations"});
-  // All else still works.
+  // Everything else still works.
   int* sum = reinterpret_cast<int*>(all[0]);
   require(cudaMemset(sum, 0, sizeof(int)));
   vgpu::run_host_threads(8, [sum](int) {
@@ -124,11 +124,11 @@ TEST_F(LargeMemoryTest, SoManyAllocationsAsThereAreMappings) {
   require(cudaMalloc(&memory, 16));
 }
 
-/// Takes all mappings that there are; exits with 0 if memory can be freed nevertheless.
+/// Uses up all mappings; exits with 0 if memory can be freed nevertheless.
 void free_without_mappings() {
   int* freed = device_words(1, 0);
   int* kept = device_words(1, 0);
-  // Alternate pages are alike, so that each is a mapping of its own.
+  // Neighbouring pages differ in protection, so that each page is a mapping of its own.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   constexpr std::size_t kPages = 100'000;
   auto* pages = static_cast<std::byte*>(
@@ -149,7 +149,7 @@ TEST_F(LargeMemoryTest, IsFreedWithoutAMappingLeft) {
   EXPECT_EXIT(free_without_mappings(), testing::ExitedWithCode(0), "");
 }
 
-/// Counts the blocks that come by, and adds up their numbers.
+/// Counts the blocks that ran, and sums their indices.
 __global__ void count_blocks(int* found) {
   atomicAdd(&found[0], int{1});
   atomicAdd(&found[1], static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)));
@@ -157,7 +157,7 @@ __global__ void count_blocks(int* found) {
 
 class BlocksTest : public VirtualTest {
  protected:
-  /// How many blocks of the grid run, and the sum of their numbers.
+  /// The number of blocks of the grid that run, and the sum of their indices.
   static std::pair<int, int> run(dim3 grid) {
     int* found = device_words(2, 0);
     count_blocks<<<grid, 1>>>(found);
@@ -194,7 +194,7 @@ TEST_F(BlocksTest, AreTheLastOnesOfTheLargestGrid) {
   EXPECT_EQ(run(0x7fffffff), std::pair(1, 0x7ffffffe));
 }
 
-// Blocks that wait are resumed by their numbers.
+// Waiting blocks resume in the order of their indices.
 __global__ void meet(int* flags, int* found) {
   const int self = static_cast<int>(blockIdx.x % 2);
   atomicExch(&flags[self], int{1});

@@ -1,4 +1,4 @@
-// The links between GPUs: each has one way out and one way in, which copies share.
+// Links between GPUs: each GPU has one link out and one in, which its copies share.
 #include <algorithm>
 #include <cuda/ptx>
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kBytes = 1 << 20;
 
-/// A copy from one GPU to another, with a stream of its own on the source.
+/// A copy from one GPU to another, with its own stream on the source.
 struct PeerCopy {
   int from, to;
 };
@@ -30,7 +30,7 @@ class LinksTest : public VirtualTest {
       require(cudaMalloc(&memory_[gpu], kCopies * kBytes));
     }
   }
-  /// Modelled milliseconds until all copies are done that begin at the same time.
+  /// Modelled milliseconds until all copies are done; they begin at the same time.
   float time_of(const std::vector<PeerCopy>& copies) {
     float latest = 0;
     std::vector<cudaEvent_t> starts, stops;
@@ -64,14 +64,14 @@ TEST_F(LinksTest, CopiesIntoOneGpuTakeTurns) {
   EXPECT_GT(time_of({{0, 3}, {1, 3}, {2, 3}}), 2.7 * one);
 }
 
-// The machine has 3 copy engines for each GPU, and one way out.
+// Each GPU has 3 copy engines, but one link out.
 TEST_F(LinksTest, CopiesOutOfOneGpuTakeTurns) {
   const float one = time_of({{0, 1}});
   EXPECT_GT(time_of({{0, 1}, {0, 2}}), 1.8 * one);
   EXPECT_LT(time_of({{0, 1}, {0, 2}}), 2.2 * one);
 }
 
-// Everybody writes to GPU 0 first, then to GPU 1 and so on; in turn, no two write to the same one.
+// All GPUs write to GPU 0 first, then to GPU 1 and so on; in rotated order, no two write to the same one.
 TEST_F(LinksTest, AllToAllWithoutTurnsCollides) {
   std::vector<PeerCopy> collide, in_turn;
   for (int step = 0; step < kGpus; ++step) {
@@ -83,7 +83,7 @@ TEST_F(LinksTest, AllToAllWithoutTurnsCollides) {
   EXPECT_GT(time_of(collide), 1.2 * time_of(in_turn));
 }
 
-/// Each block stores `rounds` times its shared memory, as a kernel reaches a peer by TMA.
+/// Each block stores its shared memory `rounds` times, as a kernel writes to a peer by TMA.
 __global__ void store_in_bulk(int* to, int rounds) {
   namespace ptx = cuda::ptx;
   constexpr int kElements = 4096;

@@ -1,4 +1,4 @@
-// Long kernels that compute, sleep or read the clock are no deadlock.
+// Long kernels that compute, sleep or read the clock are not reported as deadlocks.
 #include <cuda/atomic>
 
 #include "virtual_test.hpp"
@@ -6,7 +6,7 @@
 namespace virtual_only {
 namespace {
 
-/// In the order of time and in a random one.
+/// In time order and in a random order.
 class LongKernelsTest : public VirtualTest, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -16,7 +16,7 @@ class LongKernelsTest : public VirtualTest, public testing::WithParamInterface<i
 };
 INSTANTIATE_TEST_SUITE_P(Schedules, LongKernelsTest, testing::Values(0, 5));
 
-/// A number that needs each of the `rounds` rounds.
+/// A value that depends on every round.
 __device__ unsigned int compute(unsigned int rounds) {
   unsigned int x = 1;
   for (unsigned int i = 0; i < rounds; ++i) {
@@ -26,7 +26,7 @@ __device__ unsigned int compute(unsigned int rounds) {
   return x;
 }
 
-/// Block 0 computes, all others wait for it.
+/// Block 0 computes, all other blocks wait for it.
 __global__ void compute_for_others(unsigned int* word, unsigned int rounds) {
   if (blockIdx.x == 0) {
     atomicExch(word, compute(rounds) | 1);
@@ -58,7 +58,7 @@ TEST_P(LongKernelsTest, NapsWhileTheHostAsks) {
   EXPECT_EQ(state, cudaSuccess);
 }
 
-/// A wait that gives up some day.
+/// A wait with a time limit.
 __global__ void await_until(int* word, int* gave_up, long long cycles) {
   const long long start = clock64();
   while (atomicAdd(word, 0) == 0) {
@@ -70,7 +70,7 @@ __global__ void await_until(int* word, int* gave_up, long long cycles) {
   }
 }
 
-// The machine's clock has 1 GHz: a nap of 1 us is 1,000 cycles.
+// The machine's clock is 1 GHz: a sleep of 1 us is 1,000 cycles.
 TEST_P(LongKernelsTest, WaitGivesUpByTheClock) {
   int* words = device_words(2, 0);
   const float milliseconds =
@@ -79,7 +79,7 @@ TEST_P(LongKernelsTest, WaitGivesUpByTheClock) {
   EXPECT_NEAR(milliseconds, 1500, 50);
 }
 
-/// The same by a count of the looks.
+/// The same with a limit on the number of polls.
 __global__ void await_and_count(int* word, int limit) {
   for (int i = 0; i < limit && atomicAdd(word, 0) == 0; ++i) __nanosleep(100);
 }
@@ -89,7 +89,7 @@ TEST_P(LongKernelsTest, WaitThatCountsItsLooksIsADeadlockAtLast) {
   expect_parts(deadlock_of(cudaDeviceSynchronize), {"deadlock", "await_and_count", "1 polling"});
 }
 
-/// Looks without a pause, by all threads of all blocks, each with a sleep of its own that grows.
+/// All threads of all blocks poll, each with its own growing sleep.
 __global__ void await_patiently(int* word) {
   unsigned int pause = 8 + threadIdx.x;
   cuda::atomic_ref<int, cuda::thread_scope_device> flag(*word);
@@ -99,7 +99,7 @@ __global__ void await_patiently(int* word) {
   }
 }
 
-// As soon as without the naps that grow: their last length repeats.
+// Reported as soon as without growing sleeps, because their last length repeats.
 TEST_P(LongKernelsTest, BlocksThatWaitForEverAreADeadlockSoon) {
   await_patiently<<<16, 32>>>(device_words(1, 0));
   expect_parts(deadlock_of(cudaDeviceSynchronize), {"16 resident", "32 polling"});

@@ -1,5 +1,5 @@
-// A thread that polls a word now and then does not wait: its block ends before the next one needs its stacks.
-// A thread that does nothing else waits, and lets the writer of the word run.
+// A thread that reads a word occasionally does not wait: its block ends before the next one needs its stacks.
+// A thread that only polls waits, and yields to the word's writer.
 #include <cuda/atomic>
 
 #include <cstdint>
@@ -16,7 +16,7 @@ using LooksTest = VirtualTest;
 using Word = cuda::atomic_ref<int, cuda::thread_scope_device>;
 constexpr int kThreads = 256;
 
-/// Each thread looks `looks` times and adds up what it sees.
+/// Each thread reads `looks` times and sums the values.
 __global__ void look_now_and_then(int* word, int* sums, int looks, bool meet) {
   int sum = 0;
   for (int i = 0; i < looks; ++i) {
@@ -26,7 +26,7 @@ __global__ void look_now_and_then(int* word, int* sums, int looks, bool meet) {
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// Launches so many blocks of threads that look at a word which stays 3, and checks what they saw.
+/// Launches `blocks` blocks of threads that read a word of constant value 3, and checks the sums.
 void expect_looks(int blocks, int looks, bool meet) {
   int* word = device_words(1, 3);
   std::vector<int> sums(static_cast<std::size_t>(blocks) * kThreads);
@@ -37,7 +37,7 @@ void expect_looks(int blocks, int looks, bool meet) {
   EXPECT_EQ(sums, std::vector<int>(sums.size(), 3 * looks));
 }
 
-/// 200 blocks, of which 64 fit on the GPU at once, with stacks for little more than one.
+/// 200 blocks, 64 of which are resident at once, with stacks for little more than one block.
 void look_with_few_stacks(bool meet) {
   vgpu::reset();
   require(cudaSetDevice(0));
@@ -56,8 +56,8 @@ TEST_F(LooksTest, MoreBlocksThanStacksLookInALoop) {
   EXPECT_EXIT(look_with_few_stacks(false), testing::ExitedWithCode(0), "");
 }
 
-// A large GPU holds 1,056 of these blocks at once: 270,336 threads, far more than a process can have stacks.
-// Also with a seed, though some blocks let others come in between their looks then.
+// A large GPU holds 1,056 of these blocks at once: 270,336 threads, far more than a process has stacks for.
+// With a seed too, although some blocks then yield between their reads.
 TEST_F(LooksTest, MoreBlocksThanAnyProcessHasStacksFor) {
   for (const std::uint64_t seed : {0, 1, 2}) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -68,7 +68,7 @@ TEST_F(LooksTest, MoreBlocksThanAnyProcessHasStacksFor) {
   }
 }
 
-/// How the threads of a block wait for a word that another one sets.
+/// How the threads of a block wait for a word of another block.
 enum class Wait { kEach, kOneForAll, kAllTogether, kCompareAndSwap };
 
 template <Wait wait, class T>
@@ -93,7 +93,7 @@ __device__ void await_word(T* word) {
   }
 }
 
-/// Each block but the last one waits for the next one; the last one waits for nobody.
+/// Each block but the last waits for the next one.
 template <Wait wait, class T>
 __global__ void chain(T* words) {
   if (blockIdx.x + 1 < gridDim.x) await_word<wait>(&words[blockIdx.x + 1]);
@@ -120,7 +120,7 @@ TEST_F(LooksTest, ABlockThatWaitsLetsTheOneItWaitsForBegin) {
   expect_chain_ends<Wait::kCompareAndSwap>();
 }
 
-/// All wait for a word that nobody sets.
+/// All blocks wait for a word that is never set.
 template <Wait wait, class T>
 __global__ void await_for_ever(T* word) {
   await_word<wait>(word);
@@ -143,7 +143,7 @@ TEST_F(LooksTest, WaitsWithoutEndAreDeadlocks) {
   expect_deadlock<Wait::kCompareAndSwap>();
 }
 
-/// Block 1 changes the word that block 0 looks at three times. `seen`: what block 0 saw, as digits.
+/// Block 1 changes the word that block 0 reads three times. `seen`: the values that block 0 read, as digits.
 __global__ void look_while_it_changes(int* word, int* seen) {
   const Word shared(*word);
   if (blockIdx.x == 1) return shared.store(1, cuda::memory_order_relaxed);
@@ -163,7 +163,7 @@ Looked look_with_seed(std::uint64_t seed) {
   return {virtual_only::word(seen), vgpu::schedule_hash()};
 }
 
-// Another block may run between two looks that are no wait: some seeds show it, each time the same.
+// Another block may run between two reads that are no wait: some seeds show it, reproducibly.
 TEST_F(LooksTest, SeedsLetOtherBlocksComeBetweenLooks) {
   std::set<int> outcomes;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -174,7 +174,7 @@ TEST_F(LooksTest, SeedsLetOtherBlocksComeBetweenLooks) {
   EXPECT_EQ(outcomes, (std::set<int>{0, 1, 111})) << "before, in between and after";
 }
 
-/// Modelled us that 2 x 256 threads need to look so often.
+/// Modelled us of 2 x 256 threads that read `looks` times.
 double time_of_looks(int looks) {
   int* word = device_words(1, 3);
   int* sums = device_words(2 * kThreads, 0);
@@ -183,10 +183,11 @@ double time_of_looks(int looks) {
          elapsed(stream, [&] { look_now_and_then<<<2, kThreads, 0, stream>>>(word, sums, looks, false); });
 }
 
-// A look costs what the thread runs. Each poll of a wait costs 0.3 us on this machine, and 100 would cost 30.
+// A read costs its instructions. Each poll of a wait costs 0.3 us on this machine, so 100 polls would cost
+// 30.
 TEST_F(LooksTest, LooksCostNoPollsInTheModel) { EXPECT_LT(time_of_looks(110) - time_of_looks(10), 15); }
 
-// One that waits costs polls, not all its looks: it ends soon after the word has changed.
+// A waiting thread pays for polls, not for all its reads: it ends soon after the word has changed.
 TEST_F(LooksTest, AWaitEndsSoonAfterItsWordHasChangedInTheModel) {
   for (const int microseconds : {5, 50}) {
     vgpu::reset();

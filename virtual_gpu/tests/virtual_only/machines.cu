@@ -1,4 +1,4 @@
-// Machine descriptions: what they change, and what is said about wrong ones.
+// Machine files: their effects, and the messages on malformed ones.
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -11,14 +11,14 @@ namespace {
 
 using nlohmann::json;
 
-/// Starts from the shipped machine "small".
+/// Starts from the machine file "small".
 class MachinesTest : public VirtualTest {
  protected:
   void SetUp() override {
     VirtualTest::SetUp();
     std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
   }
-  /// What use_machine() says about a file, "" if it takes it.
+  /// use_machine()'s message on a file; "" if it is accepted.
   static std::string complaint(const std::string& file) {
     try {
       vgpu::use_machine(file);
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongMachine{"capability", [](json& m) { m["gpu"]["compute_capability"] = 9; }, "[major, minor]"}),
     [](const auto& info) { return info.param.name; });
 
-/// Modelled microseconds of a graph with that many kernels that do nothing.
+/// Modelled microseconds of a graph with `kernels` empty kernels.
 template <class T>
 __global__ void nothing(T*) {}
 double graph_us(int kernels) {
@@ -156,7 +156,7 @@ double graph_us(int kernels) {
 TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
   ASSERT_FALSE(machine["gpu"].contains("graph_launch_us"));
   const double launch = machine["gpu"]["launch_us"];
-  const double call = machine["host"]["call_us"];  // the host needs it to enqueue the launch
+  const double call = machine["host"]["call_us"];  // to enqueue the launch
   EXPECT_NEAR(graph_us(0), call + launch, 0.01);
   EXPECT_NEAR(graph_us(3) - graph_us(1), 2 * launch / 2, 0.1);
   vgpu::reset();
@@ -167,7 +167,7 @@ TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
   EXPECT_NEAR(graph_us(3) - graph_us(1), 2 * 7, 0.1);
 }
 
-// ---- Long operations take the time that the figures say ---------------------------------------------------
+// ---- Long operations take the time that the machine file implies ------------------------------------------
 constexpr std::size_t kBytes = 16 << 20;
 
 double copy_us(bool from_peer) {
@@ -186,7 +186,7 @@ double copy_us(bool from_peer) {
          1e3;
 }
 
-/// One wave: a tile for each of the eight multiprocessors.
+/// One wave: a tile for each of the eight SMs.
 double product_us(int k) {
   constexpr int kSide = 256;
   const cudaStream_t stream = new_stream();
@@ -212,7 +212,7 @@ TEST_F(MachinesTest, LongOperationsTakeTheTimeOfTheFigures) {
   EXPECT_NEAR(product_us(4096), expected, 0.02 * expected);
 }
 
-// How many basic blocks a round of the loop has, the compiler decides: one or two.
+// The compiler decides the number of basic blocks in a round of the loop: one or two.
 TEST_F(MachinesTest, KernelsTakeTheTimeOfTheClock) {
   constexpr int kRounds = 20000;
   const double cycles = machine["gpu"]["cycles_per_basic_block"], ghz = machine["gpu"]["clock_ghz"];

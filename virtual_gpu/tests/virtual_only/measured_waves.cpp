@@ -1,5 +1,5 @@
-// The waves that waves.hpp predicts with the model's tile, against times measured on real GPUs: the sweep of
-// chapter 05 in docs/results.
+// The waves that waves.hpp predicts with the model's tile, against times measured on real GPUs: chapter 05's
+// sweep in docs/results.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -20,13 +20,13 @@ using overlap::MatmulShape;
 using overlap::Tile;
 using overlap::Waves;
 
-/// One measured product.
+/// One measured GEMM.
 struct Measured {
   Waves waves;
   double ms;
 };
 
-/// The products of a report's sweep; none, if it has no sweep.
+/// The GEMMs of a report's sweep; empty if it has no sweep.
 std::vector<Measured> sweep_of(const json& run, Tile tile) {
   std::vector<Measured> products;
   if (run["chapter"] != "05_two_streams") return products;
@@ -40,8 +40,8 @@ std::vector<Measured> sweep_of(const json& run, Tile tile) {
   return products;
 }
 
-/// A product whose last wave is nearly full takes a whole number of equally long waves; any other one at most
-/// that, since cuBLAS may take smaller tiles.
+/// A GEMM whose last wave is nearly full takes a whole number of equally long waves; any other at most that,
+/// because cuBLAS may choose smaller tiles.
 TEST(MeasuredWavesTest, ExplainTheTimesOfProducts) {
   vgpu::reset();
   vgpu::use_machine("h100-nvlink");

@@ -1,4 +1,4 @@
-// Wrong calls: what is undefined on real GPUs, or only an error code, is an error with a sentence here.
+// Wrong calls: undefined on real GPUs, or only an error code; here an error with a message.
 #include <vector>
 
 #include "virtual_test.hpp"
@@ -44,7 +44,7 @@ TEST_F(MisuseTest, DefaultStreamCannotBeDestroyed) {
   expect_failure(cudaStreamDestroy(nullptr), cudaErrorInvalidResourceHandle, {"default stream"});
 }
 
-// CUDA 12 and the Guide refuse it, CUDA 13 runs it on the stream's device.
+// CUDA 12 and the Guide reject it; CUDA 13 runs it on the stream's device.
 TEST_F(MisuseTest, LaunchInAStreamOfAnotherGpu) {
   int* memory = device_words(1, 3);
   const cudaStream_t stream = new_stream();
@@ -89,7 +89,7 @@ TEST_F(MisuseTest, DoubleFreeAndForeignPointers) {
   expect_failure(cudaFreeHost(pinned), cudaErrorInvalidValue, {"inside freed memory, pinned host memory"});
 }
 
-// A copy of another GPU is still to run: freeing waits for the owner's work only.
+// Another GPU's copy is pending: cudaFree waits for the owner's work only.
 TEST_F(MisuseTest, FreeUnderAPendingCopyOfAnotherGpu) {
   int* flag = pinned_word();
   int* source = device_words(1, 5);
@@ -114,7 +114,7 @@ TEST_F(MisuseTest, CopiesOutOfRange) {
   expect_failure(cudaMemcpy(host.data(), memory + 5, 24, cudaMemcpyDeviceToHost), cudaErrorInvalidValue,
                  {"24 bytes", "room for 20"});
   expect_failure(cudaMemset(memory + 9, 0, 8), cudaErrorInvalidValue, {"8 bytes", "room for 4"});
-  // Two rows of 20 bytes, 24 apart, take 44 bytes.
+  // Two rows of 20 bytes with a pitch of 24 take 44 bytes.
   expect_failure(cudaMemcpy2D(memory, 24, host.data(), 20, 20, 2, cudaMemcpyHostToDevice),
                  cudaErrorInvalidValue, {"44 bytes", "room for 40"});
   CUDA_OK(cudaMemcpy2D(memory, 20, host.data(), 24, 20, 2, cudaMemcpyHostToDevice));
@@ -209,7 +209,7 @@ TEST_F(MisuseTest, UnsupportedFlagsAreNamed) {
                  {"attribute 21", "not known"});
 }
 
-/// The upper half of the warp ends; the lower half goes on with masks that name all lanes.
+/// The upper half of the warp exits; the lower half continues with masks of all lanes.
 __global__ void masks_with_ended_lanes(unsigned int* out) {
   if (threadIdx.x >= 16) return;
   __syncwarp();
@@ -218,7 +218,7 @@ __global__ void masks_with_ended_lanes(unsigned int* out) {
   out[16 + threadIdx.x] = __shfl_sync(0xffffffffu, ballot, 20);
 }
 
-// Undefined in CUDA. Here nobody waits for a lane that has ended, and what it would give is all ones.
+// Undefined in CUDA. Here no lane waits for an exited lane, whose value is all ones.
 TEST_F(MisuseTest, WarpFunctionsWithLanesThatHaveEnded) {
   unsigned int* out = device_words(32, 0u);
   masks_with_ended_lanes<<<1, 32>>>(out);

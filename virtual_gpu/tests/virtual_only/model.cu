@@ -1,4 +1,4 @@
-// The modelled clock: order, never values. And the counted bytes.
+// The modelled clock: order, never values; and the counted bytes.
 
 #include "virtual_test.hpp"
 
@@ -19,7 +19,7 @@ double host_time(Enqueue enqueue) {
   return vgpu::host_time_ms() - start;
 }
 
-// With most of the shared memory, a block has its multiprocessor for itself; the machine has 8.
+// A block that needs most of the shared memory has an SM for itself; the machine has 8.
 TEST_F(ModelTest, BlocksRunInWaves) {
   constexpr int kShared = 200 * 1024;
   require(cudaFuncSetAttribute(work<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
@@ -154,7 +154,7 @@ TEST_F(CopyModelTest, BytesAndCopiesAreCounted) {
   expect_traffic(0, 1, 0, 0);
 }
 
-/// Without __nanosleep(): block 0 spins on a plain word that block 1 sets.
+/// Without __nanosleep(): block 0 polls a plain word that block 1 sets.
 __global__ void raw_spin(volatile int* word, int* out) {
   if (blockIdx.x == 0) {
     while (*word == 0) {
@@ -162,7 +162,7 @@ __global__ void raw_spin(volatile int* word, int* out) {
     *out = *word;
   } else {
     double sum = 0;
-    for (int i = 1; i < 300000; ++i) sum += 1.0 / i;  // longer than what a thread may run at a stretch
+    for (int i = 1; i < 300000; ++i) sum += 1.0 / i;  // longer than a thread's time slice
     *word = sum > 13.18 && sum < 13.19 ? 42 : 1;
   }
 }
@@ -174,7 +174,7 @@ TEST_F(ModelTest, SpinsWithoutAPauseAreInterrupted) {
   EXPECT_EQ(word(memory + 1), 42);
 }
 
-/// Doubles in many threads that are interrupted again and again keep their values.
+/// Doubles in many threads keep their values across many preemptions.
 __global__ void interrupted_sums(double* out) {
   double sum = static_cast<double>(threadIdx.x);
   for (int i = 0; i < 50; ++i) {

@@ -1,4 +1,4 @@
-// NCCL calls that wait for ever: the report says who lacks what. And aborts, which end it.
+// NCCL calls that wait for ever: the report names the missing ranks. And aborts, which end such calls.
 #include "nccl_virtual_test.hpp"
 
 namespace virtual_only {
@@ -29,7 +29,7 @@ TEST_P(NcclDeadlocksTest, ReceiveWithoutItsSend) {
                {"gpu2/stream1", "ncclRecv of 40 bytes from rank 1: waits for its ncclSend;"});
 }
 
-// The sends of a ring wait for each other's receives, which stand behind them.
+// Each send of the ring waits for the neighbour's receive, which is enqueued after its send.
 TEST_P(NcclDeadlocksTest, RingWithoutAGroup) {
   make_ranks(3);
   for (int rank = 0; rank < 3; ++rank) {
@@ -91,12 +91,12 @@ __global__ void fill_and_wait(const volatile int* word) {
 TEST_P(NcclDeadlocksTest, ChannelsWithoutAMultiprocessor) {
   make_ranks(2);
   int* flag = device_words(1, 0);
-  constexpr int kShared = 200 * 1024;  // of 228 KiB: a multiprocessor for each block
+  constexpr int kShared = 200 * 1024;  // of 228 KiB: one block per SM
   require(cudaFuncSetAttribute(fill_and_wait, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   fill_and_wait<<<8, 1, kShared, new_stream()>>>(flag);
   require(cudaGetLastError());
   for (int rank = 0; rank < 2; ++rank) NCCL_OK(all_reduce(rank, 10));
-  if (GetParam() != 0) return;  // where NCCL comes first, it fits
+  if (GetParam() != 0) return;  // if NCCL starts first, it fits
   expect_parts(deadlock_of(streams[1]),
                {"gpu0/stream1", "1 of 1 channels cannot start (no free multiprocessor)", "gpu1/stream1",
                 "waits for rank 0 (behind other work of gpu0/stream1)"});
@@ -128,7 +128,7 @@ TEST_P(NcclDeadlocksTest, DestroyWaitsForTheRanksWork) {
 class NcclAbortTest : public NcclDeadlocksTest {};
 INSTANTIATE_TEST_SUITE_P(Schedules, NcclAbortTest, testing::Values(0, 5, 6));
 
-// The stream goes on, and the memory keeps what it held.
+// The stream continues, and the memory is unchanged.
 TEST_P(NcclAbortTest, EndsACallThatWaits) {
   make_ranks(2);
   set<<<1, 1, 0, streams[0]>>>(data[0], 3);
@@ -169,7 +169,7 @@ TEST_P(NcclAbortTest, WithoutItTheReportNamesTheAbortedRank) {
                {"gpu1/stream1", "ncclAllReduce of 40 bytes: waits for rank 0 (discarded)"});
 }
 
-// The multiprocessors of what was aborted are free again.
+// The SMs of the aborted collective are free again.
 TEST_P(NcclAbortTest, GivesTheMultiprocessorsBack) {
   make_ranks(2);
   for (int i = 0; i < 40; ++i) {

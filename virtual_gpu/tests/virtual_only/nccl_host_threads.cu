@@ -1,4 +1,4 @@
-// NCCL from several host threads: impossible setups, missing ranks, stopped runs.
+// NCCL from several host threads: invalid setups, missing ranks, stopped runs.
 #include "nccl_virtual_test.hpp"
 
 namespace virtual_only {
@@ -20,7 +20,7 @@ class NcclHostThreadsTest : public VirtualTest, public testing::WithParamInterfa
 };
 INSTANTIATE_TEST_SUITE_P(Schedules, NcclHostThreadsTest, testing::Values(0, 5, 6, 7));
 
-// Whoever waits already learns it too.
+// Ranks that already wait get the error too.
 TEST_P(NcclHostThreadsTest, TwoRanksOnOneGpuAreRefusedOnAllRanks) {
   ncclResult_t results[3];
   vgpu::run_host_threads(3, [&](int rank) { results[rank] = init(rank, 3, rank % 2); });
@@ -45,7 +45,7 @@ TEST_P(NcclHostThreadsTest, AMissingRankIsReported) {
   for (const ncclResult_t result : results) EXPECT_EQ(result, ncclUnhandledCudaError);
 }
 
-// The clocks of the host threads meet at the last one's.
+// The host threads' clocks meet at the last one's.
 TEST_P(NcclHostThreadsTest, SetupBringsTheClocksTogether) {
   double after[2], late = 0;
   vgpu::run_host_threads(2, [&](int rank) {
@@ -58,7 +58,7 @@ TEST_P(NcclHostThreadsTest, SetupBringsTheClocksTogether) {
   EXPECT_GE(after[1], late);
 }
 
-// A thread's group is its own: calls of others in between are not in it.
+// Groups are per thread: other threads' calls meanwhile are not in it.
 TEST_P(NcclHostThreadsTest, GroupsBelongToTheirThread) {
   vgpu::run_host_threads(2, [&](int rank) {
     require(init(rank, 2, rank));

@@ -1,4 +1,4 @@
-// Wrong NCCL calls: what hangs or corrupts on real GPUs is an error with a sentence here.
+// Wrong NCCL calls that hang or corrupt on real GPUs; here an error with a message.
 #include "nccl_virtual_test.hpp"
 
 namespace virtual_only {
@@ -11,7 +11,7 @@ TEST_F(NcclMisuseTest, CollectivesThatDoNotMatch) {
     SetUp();
     communicators.clear(), streams.clear(), data.clear();
     make_ranks(2);
-    NCCL_OK(all_reduce(0, 7));  // an earlier call that matches
+    NCCL_OK(all_reduce(0, 7));  // matches an earlier call
     NCCL_OK(first());
     NCCL_OK(all_reduce(1, 7));
     expect_failure(second(), ncclInvalidUsage, parts);
@@ -74,7 +74,7 @@ TEST_F(NcclMisuseTest, Buffers) {
                  ncclInvalidArgument, {"overlap", "(sendbuff == recvbuff)"});
   expect_failure(gather(data[0], data[0], SIZE_MAX / 4), ncclInvalidArgument,
                  {"more bytes than there are addresses"});
-  // Nothing of it was enqueued, and pinned memory will do.
+  // Nothing was enqueued; and pinned memory is accepted.
   int* pinned = nullptr;
   require(cudaMallocHost(&pinned, 100));
   pinned[0] = 6;
@@ -106,7 +106,7 @@ TEST_F(NcclMisuseTest, StreamThatIsGone) {
   expect_failure(all_reduce(0, 10), ncclUnhandledCudaError, {"this stream does not exist"});
 }
 
-// The null stream is that of the communicator's GPU, whichever is current.
+// The null stream is that of the communicator's GPU, not of the current one.
 TEST_F(NcclMisuseTest, DefaultStreams) {
   make_ranks(2);
   for (int rank = 0; rank < 2; ++rank) {
@@ -164,7 +164,7 @@ TEST_F(NcclMisuseTest, SetupThatCannotBe) {
   for (int rank = 0; rank < 2; ++rank) NCCL_OK(ncclCommInitRank(&two[rank], 2, id, rank));
   expect_failure(ncclGroupEnd(), ncclInvalidUsage, {"ranks 0 and 1 are both on GPU 0"});
 
-  // Ranks that disagree about their number.
+  // Ranks with different rank counts.
   require(ncclGetUniqueId(&id));
   NCCL_OK(ncclGroupStart());
   NCCL_OK(ncclCommInitRank(&two[0], 2, id, 0));

@@ -1,4 +1,4 @@
-// Virtual NCCL's bytes and modelled times: bytes exactly, times by their order.
+// Virtual NCCL's bytes and modelled times: exact bytes, ordered times.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 class NcclModelTest : public NcclTest {
  protected:
-  /// Modelled milliseconds of `call(rank)` on all ranks, at the slowest of them.
+  /// Modelled milliseconds of `call(rank)` on all ranks: the slowest one's.
   template <class Call>
   float time_of(Call call) {
     std::vector<cudaEvent_t> starts, stops;
@@ -29,7 +29,7 @@ class NcclModelTest : public NcclTest {
       latest = std::max(latest, milliseconds(starts[rank], stops[rank]));
     return latest;
   }
-  /// Bytes from each rank to each other since `before`, as "from>to:bytes/messages" for all that are not 0.
+  /// Bytes between ranks since `before`, as "from>to:bytes/messages" for all that are not 0.
   std::string moved() {
     std::string text;
     for (int from = 0; from < size(); ++from) {
@@ -65,7 +65,7 @@ TEST_F(NcclModelTest, BytesPerLink) {
   EXPECT_EQ(moved_by([&](int rank) { return all_gather(rank, 10); }), "0>1:80/2 1>2:80/2 2>0:80/2 ");
   EXPECT_EQ(moved_by([&](int rank) { return reduce_scatter(rank, 10); }), "0>1:80/2 1>2:80/2 2>0:80/2 ");
   EXPECT_EQ(moved_by([&](int rank) { return all_reduce(rank, 30); }), "0>1:160/4 1>2:160/4 2>0:160/4 ");
-  // 11 elements are 4, 4 and 3: a rank never sends its own part on, nor in the second round its successor's.
+  // 11 elements are 4, 4 and 3: a rank never sends its own part, nor in the second round its successor's.
   EXPECT_EQ(moved_by([&](int rank) { return all_reduce(rank, 11); }), "0>1:56/4 1>2:60/4 2>0:60/4 ");
   EXPECT_EQ(moved_by([&](int rank) { return broadcast(rank, 10, 1); }), "1>2:40/1 2>0:40/1 ");
   EXPECT_EQ(moved_by([&](int rank) { return reduce(rank, 10, 1); }), "0>1:40/1 2>0:40/1 ");
@@ -92,7 +92,7 @@ TEST_F(NcclModelTest, AllReduceTakesTwiceAsLongAsReduceScatter) {
   EXPECT_LT(time_of([&](int rank) { return all_reduce(rank, 1); }), 0.5 * scatter) << "latency alone";
 }
 
-// The ring's part of the data that leaves a rank is (P-1)/P.
+// In a ring, (P-1)/P of the data leaves each rank.
 TEST_F(NcclModelTest, MoreRanksGatherTheSameTotalALittleSlower) {
   float before = 0;
   for (int ranks : {2, 4, 8}) {
@@ -119,7 +119,7 @@ TEST_F(NcclModelTest, AGroupPaysTheLatencyOnce) {
       2 * one);
 }
 
-// All-to-all: what leaves a GPU shares its way out, what comes in its way in.
+// All-to-all: a GPU's outgoing data share its link out, incoming data its link in.
 TEST_F(NcclModelTest, SendsToSeveralRanksShareTheLink) {
   make_ranks(4);
   constexpr std::size_t kCount = kRoom / 8;
@@ -138,7 +138,7 @@ TEST_F(NcclModelTest, SendsToSeveralRanksShareTheLink) {
   EXPECT_LT(three, 3.5 * one);
 }
 
-// One rank sends to all others, or gets from all others: its own link is what they share.
+// One rank sends to all others, or receives from all others: the transfers share that rank's link.
 TEST_F(NcclModelTest, OneRanksLinkIsSharedInEachDirection) {
   make_ranks(4);
   constexpr std::size_t kCount = kRoom / 4;
@@ -181,7 +181,7 @@ TEST_F(NcclModelTest, TheLastRankToComeDecides) {
   EXPECT_GT(late, alone);
 }
 
-/// The machine "small" without peer access, and with a slow way to the host.
+/// The machine "small" without peer access, and with a slow link to the host.
 nlohmann::json machine_without_peer_access() {
   nlohmann::json machine;
   std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
@@ -212,7 +212,7 @@ TEST_F(NcclModelTest, OneRankCopiesWithoutAKernel) {
   EXPECT_LT(one, 0.5 * time_of([&](int rank) { return all_reduce(rank, 1); }));
 }
 
-// 2048 + 1 is no half: rounding after each step would lose both ones.
+// 2048 + 1 is not representable in half: rounding after each step would lose both ones.
 TEST_F(NcclModelTest, SixteenBitSumsAreRoundedOnce) {
   make_ranks(3);
   const auto sum = [&](auto large, ncclDataType_t type) {
@@ -274,7 +274,7 @@ TEST_F(NcclModelTest, PairsInTwoNodesHaveTheirRails) {
   EXPECT_NEAR(all_at_once, between, 0.05 * between) << "each along its own rail, both ways";
 }
 
-// All rails together carry what the collective moves between nodes: more GPUs in a node, more rails.
+// All rails together carry the collective's data between nodes: more GPUs in a node are more rails.
 TEST_F(NcclModelTest, ACollectiveUsesTheRailsOfAllItsRanks) {
   const auto gather_on = [&](int nodes, int per_node) {
     vgpu::reset();
@@ -291,7 +291,7 @@ TEST_F(NcclModelTest, ACollectiveUsesTheRailsOfAllItsRanks) {
 }
 
 // ---- maxCTAs ---------------------------------------------------------------------------------------------
-// Fewer channels move less at a time, and leave multiprocessors to others.
+// Fewer channels move less at a time, and leave SMs to other kernels.
 TEST_F(NcclModelTest, ACommunicatorMayHaveFewerChannels) {
   const auto gather_with = [&](int most) {
     vgpu::reset();

@@ -1,4 +1,4 @@
-// Virtual NCCL's kernels: a collective holds multiprocessors, and for how long.
+// Virtual NCCL's kernels: a collective occupies SMs, and for how long.
 #include <cublas_v2.h>
 
 #include "nccl_virtual_test.hpp"
@@ -9,8 +9,8 @@ namespace {
 
 class NcclOccupancyTest : public NcclTest {
  protected:
-  /// Modelled milliseconds of what `enqueue` puts into a stream of GPU 0: alone, or beside a collective that
-  /// holds its multiprocessor until rank 1 comes, which it does after that.
+  /// Modelled milliseconds of the work that `enqueue` puts into a stream of GPU 0: alone, or beside a
+  /// collective that occupies its SM until rank 1 arrives, which is after that work.
   template <class Enqueue>
   float time_beside(bool collective, cudaStream_t compute, Enqueue enqueue) {
     require(cudaSetDevice(0));
@@ -24,7 +24,7 @@ class NcclOccupancyTest : public NcclTest {
   }
 };
 
-// 8 blocks of one multiprocessor each need a second wave beside a collective, which occupies one.
+// 8 blocks of one SM each need a second wave beside a collective, which occupies one SM.
 TEST_F(NcclOccupancyTest, ACollectiveTakesMultiprocessorsFromAKernel) {
   make_ranks(2);
   constexpr int kShared = 200 * 1024, kRounds = 2000;
@@ -73,7 +73,7 @@ TEST_F(NcclOccupancyTest, ACollectiveTakesMultiprocessorsFromAProduct) {
   EXPECT_GT(product(8, true), 1.5 * wave);
 }
 
-// From when its channels run on, waiting for the others included: it occupies multiprocessors all that time.
+// Run time of its channels, including their wait for other ranks: it occupies SMs all that time.
 TEST_F(NcclOccupancyTest, TimelineShowsHowLongMultiprocessorsAreTaken) {
   make_ranks(2);
   vgpu::record_timeline();

@@ -1,4 +1,4 @@
-// What the tests of virtual NCCL share. One host thread drives all GPUs.
+// Shared by the tests of virtual NCCL. One host thread drives all GPUs.
 #pragma once
 
 #include <nccl.h>
@@ -7,7 +7,7 @@
 
 #include "virtual_test.hpp"
 
-/// GoogleTest prints errors by their text.
+/// Lets GoogleTest print errors by their text.
 inline void PrintTo(ncclResult_t result, std::ostream* out) { *out << ncclGetErrorString(result); }
 
 #define NCCL_OK(call) ASSERT_EQ(call, ncclSuccess) << vgpu::last_error_detail()
@@ -17,14 +17,14 @@ namespace virtual_only {
 inline void require(ncclResult_t result) {
   if (result != ncclSuccess) throw std::runtime_error(vgpu::last_error_detail());
 }
-/// The call failed with `code`, and the sentence on it says all of `parts`.
+/// Expects that the call failed with `code`, and that its message has all of `parts`.
 inline void expect_failure(ncclResult_t got, ncclResult_t code, std::initializer_list<const char*> parts) {
   EXPECT_EQ(got, code);
   expect_parts(vgpu::last_error_detail(), parts);
   expect_parts(ncclGetLastError(nullptr), parts);
 }
 
-/// A clique over the first GPUs, with a stream and 64 KiB of numbers on each.
+/// A clique of the first GPUs, with a stream and 64 KiB of numbers on each.
 class NcclTest : public VirtualTest {
  protected:
   static constexpr std::size_t kRoom = 16384;
@@ -67,7 +67,7 @@ class NcclTest : public VirtualTest {
   ncclResult_t receive(int rank, int from, std::size_t count, std::size_t offset = kRoom / 2) {
     return ncclRecv(data[rank] + offset, count, ncclInt32, from, communicators[rank], streams[rank]);
   }
-  /// Waits for all streams.
+  /// Synchronises all streams.
   void synchronize() {
     for (const cudaStream_t stream : streams) require(cudaStreamSynchronize(stream));
   }

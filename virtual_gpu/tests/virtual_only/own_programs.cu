@@ -1,5 +1,5 @@
-// What programs do that know nothing of virtual GPUs, and what real GPUs do not let pass: several threads,
-// host pointers as arguments, misaligned accesses. (This file is compiled with -fsanitize=alignment.)
+// Programs written without virtual GPUs in mind, and errors that real GPUs report: several threads, host
+// pointers as arguments, misaligned accesses. (This file is compiled with -fsanitize=alignment.)
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 using OwnProgramTest = VirtualTest;
 
-/// What is printed to standard error while `body` runs.
+/// The standard error output of `body`.
 template <class Body>
 std::string printed_by(Body body) {
   testing::internal::CaptureStderr();
@@ -64,9 +64,9 @@ TEST_F(OwnProgramTest, PrintsAFaultOnce) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
 }
 
-// Threads of the operating system
+// Operating system threads
 
-/// The main thread has called CUDA; then another one does.
+/// The main thread has called CUDA; then another thread does.
 template <class Body>
 void in_a_second_thread(Body body) {
   int device = 0;
@@ -87,7 +87,7 @@ TEST_F(OwnProgramTest, CallsOfASecondThreadEndTheProgram) {
               "^virtual GPUs: cudaGetLastError was called in a second thread");
 }
 
-/// Exits with 0 if it is told.
+/// Exits with 0 if the error is reported.
 void call_cuda_in_one_thread_that_is_not_the_first() {
   std::thread([] {
     int* memory = device_words(1, 1);
@@ -108,7 +108,7 @@ __global__ void add_in_turns(int* sum, int rounds) {
   }
 }
 
-// Their basic blocks are none of a kernel's, and must not interrupt one.
+// Their basic blocks are not a kernel's, and must not preempt one.
 TEST_F(OwnProgramTest, OtherThreadsMayDoOtherWork) {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> rounds{0};
@@ -196,7 +196,7 @@ __global__ void copy_vectors(const float* from, float* to) {
   reinterpret_cast<T*>(to)[threadIdx.x] = reinterpret_cast<const T*>(from)[threadIdx.x];
 }
 
-/// Copies 4 vectors from `offset` floats behind the beginning.
+/// Copies 4 vectors that begin `offset` floats after the buffer's beginning.
 template <class T>
 cudaError_t copy_vectors_from(int offset) {
   const float* from = device_words(64, 2.0f);

@@ -1,4 +1,4 @@
-// Asynchronous copies of threads beyond their documentation: when they are done, and errors.
+// Asynchronous copies of threads beyond their documentation: when they complete, and errors.
 #include <cuda_pipeline.h>
 
 #include <cuda/pipeline>
@@ -11,14 +11,14 @@ namespace {
 
 using PipelineTest = VirtualTest;
 
-/// What a slot holds right after the issue, and after the wait.
+/// `seen`: a slot right after the issue, and after the wait.
 __global__ void look_early(int* from, int* seen) {
   __shared__ int slot;
   slot = 7;
   auto pipeline = cuda::make_pipeline();
   cuda::memcpy_async(&slot, from, sizeof(int), pipeline);
   pipeline.producer_commit();
-  *from = 9;  // an error too: the source may still be read
+  *from = 9;  // a planted error: the source may still be read
   seen[0] = slot;
   pipeline.consumer_wait();
   seen[1] = slot;
@@ -73,7 +73,7 @@ TEST_F(PipelineTest, ThePrimitiveCopiesWords) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"4, 8 or 16 bytes"});
 }
 
-/// Leaves; the copy is done when the last thread of the block ends.
+/// Exits without a wait; the copy completes when the last thread of the block exits.
 __global__ void copy_and_leave(int* to, const int* from) {
   auto pipeline = cuda::make_pipeline();
   cuda::memcpy_async(to + threadIdx.x, from + threadIdx.x, sizeof(int), pipeline);

@@ -1,4 +1,4 @@
-// Virtual cuBLAS beyond the reference: results of wrong programs, refused calls, both ways to compute agree.
+// Virtual cuBLAS beyond the reference: wrong programs, rejected calls, equal results of both methods.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -24,7 +24,7 @@ class ProductsTest : public VirtualTest {
   ProductMethod method{};
 };
 
-// ---- both ways to compute -------------------------------------------------------------------------------
+// ---- both methods ---------------------------------------------------------------------------------------
 
 template <class Real>
 std::vector<Real> integers(std::size_t count, std::mt19937& random) {
@@ -60,7 +60,7 @@ void compare_loop_with_openblas() {
     vgpu::multiply_by_loop(p);
     ASSERT_EQ(loop, expected) << p.m << " x " << p.n << " x " << p.k;
     p.c = library.data();
-    vgpu::multiply(p);  // with OpenBLAS, if it is here
+    vgpu::multiply(p);  // with OpenBLAS, if available
     ASSERT_EQ(library, expected) << p.m << " x " << p.n << " x " << p.k;
   }
 }
@@ -90,7 +90,7 @@ TEST_F(ProductsTest, NanAndInfinityGoThrough) {
     EXPECT_EQ(floats(c, 4), std::vector<float>(4, -kInfinity));
     require(multiply(new_blas(), 2, 2, 1, halves(2, kInfinity), halves(2, 0), c));
     for (const float value : floats(c, 4)) EXPECT_TRUE(std::isnan(value));
-    require(multiply(new_blas(), 1, 1, 2, halves(2, 200), halves(2, 200), c));  // 80000 does not fit
+    require(multiply(new_blas(), 1, 1, 2, halves(2, 200), halves(2, 200), c));  // 80000 overflows half
     EXPECT_EQ(floats(c, 1)[0], kInfinity);
   }
 }
@@ -104,9 +104,9 @@ TEST_F(ProductsTest, AlphaZeroOnlyScales) {
   EXPECT_EQ(word(c), 6);
 }
 
-// ---- programs that forget to wait -----------------------------------------------------------------------
+// ---- missing waits --------------------------------------------------------------------------------------
 
-/// In the order of time, on two streams. The product takes from 2 to 9 us, the other stream comes at 5 us.
+/// Two streams in time order. The GEMM runs from 2 to 9 us; the other stream's kernel begins at 5 us.
 class UnorderedTest : public ProductsTest {
  protected:
   static constexpr int kRows = 64, kColumns = 8, kDepth = 64;
@@ -125,7 +125,7 @@ class UnorderedTest : public ProductsTest {
     require(multiply(blas, kRows, kColumns, kDepth, a, b, c));
     require(multiply(other_blas, 1, 1, kDepth / 2, delay, delay, delay));
   }
-  /// Columns of C that consist of `value`.
+  /// The number of columns of C whose elements are all `value`.
   std::vector<float> results() {
     require(cudaDeviceSynchronize());
     return floats(c, kRows * kColumns);
@@ -144,7 +144,7 @@ TEST_F(UnorderedTest, ResultsAreNotThereBeforeTheProductEnds) {
   for (int i = 0; i < kRows * kColumns; ++i) ASSERT_EQ(static_cast<float>(early[i]), 5) << i;
 }
 
-// The first half of the columns is computed from A at the start, the other half from A at the end.
+// The first half of the columns reads A at the start, the other half at the end.
 TEST_F(UnorderedTest, OperandsThatChangeMeanwhileSpoilTheResult) {
   enqueue();
   require(cudaMemsetAsync(a, 0, kRows * kDepth * sizeof(__half), second));
@@ -257,7 +257,7 @@ TEST_F(CublasMisuseTest, Workspaces) {
   EXPECT_EQ(cublasSetWorkspace(blas, nullptr, 0), CUBLAS_STATUS_SUCCESS);
 }
 
-/// Runs a product of three matrices, which must break, and returns what is said about it.
+/// Runs a GEMM of three matrices, which must fail, and returns the message.
 std::string fault(const __half* a, const __half* b, __half* c, int m = 4, int n = 4, int k = 4) {
   require(multiply(new_blas(), m, n, k, a, b, c));
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);

@@ -1,4 +1,4 @@
-// How programs end: what was enqueued has run, and no status 0 after a report.
+// Program ends: enqueued work has run, and the status after a report is not 0.
 #include <sys/mman.h>
 
 #include <csignal>
@@ -17,7 +17,7 @@ class ProgramEndTest : public VirtualTest {
 };
 
 const int* seen_at_the_end = nullptr;
-/// Ends the process with what the word holds when static objects are destroyed.
+/// Ends the process with the word's value when static objects are destroyed.
 struct Witness {
   ~Witness() {
     if (seen_at_the_end != nullptr) _exit(*seen_at_the_end);
@@ -38,7 +38,7 @@ TEST_F(ProgramEndTest, NobodyWaitedForTheKernel) {
 
 [[noreturn]] void end_with_five() {
   set<<<1, 1>>>(device_words(1, 0), 7);
-  (void)cudaSetDevice(99);  // a call that fails is the program's affair
+  (void)cudaSetDevice(99);  // a failed call does not change the status
   std::exit(5);
 }
 TEST_F(ProgramEndTest, StatusIsTheProgramsIfNothingIsWrong) {
@@ -87,7 +87,7 @@ TEST_F(ProgramEndTest, RegisteredMemoryIsFreedUnderACopy) {
               ".*under way: gpu0/stream0 .default.*: copy of 4 bytes from the host to GPU 0\n$");
 }
 
-/// How a program ends in the middle of something.
+/// How a program ends with work pending.
 enum class End { kExit, kQuickExit, kAbort };
 [[noreturn]] void end_by(End end) {
   switch (end) {
@@ -101,7 +101,7 @@ enum class End { kExit, kQuickExit, kAbort };
 }
 class EndsInTheMiddleTest : public ProgramEndTest, public testing::WithParamInterface<End> {
  protected:
-  /// Status and signal are the program's; nothing is said.
+  /// Status and signal are the program's; there is no message.
   template <class Action>
   void ends(Action action) {
     if (GetParam() == End::kAbort) {
@@ -168,7 +168,7 @@ TEST_P(EndsInTheMiddleTest, OfACatchBlock) {
   });
 }
 
-/// An object that outlives what a function makes: made before the first CUDA call.
+/// An object that outlives a function's objects: constructed before the first CUDA call.
 struct Owner {
   void* memory = nullptr;
   cudaStream_t stream = nullptr;
@@ -200,7 +200,7 @@ TEST_F(ProgramEndTest, DestructorOfAGlobalObjectCallsCuda) {
   EXPECT_EXIT(let_global_object_call(false), testing::ExitedWithCode(3), "^cudaErrorIllegalAddress ");
 }
 
-/// The same when the program ends in the middle of something.
+/// The same for a program that ends with work pending.
 void end_inside_with_an_owner(bool waits, bool in_kernel) {
   require(cudaMalloc(&global_owner.memory, 16));
   global_owner.dies = true;

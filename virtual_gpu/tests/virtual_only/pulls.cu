@@ -1,5 +1,5 @@
-// The queue of pulls: copies out of one GPU that streams of other GPUs hold run in the order in which they
-// were enqueued. What passes by it is in semantics/pulls.cu, which runs on real GPUs, too.
+// The queue of pulls: copies from one GPU in streams of other GPUs run in the order in which they were
+// enqueued. semantics/pulls.cu, which also runs on real GPUs, has the copies that are not queued.
 #include <cuda.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using overlap::Graph;
 constexpr std::size_t kBytes = 4096;
 constexpr int kGpus = 4;
 
-/// Four GPUs with access to each other, each with memory and two streams; GPU 0's first one can be held.
+/// Four GPUs with peer access, each with memory and two streams; GPU 0's first stream can be blocked.
 class PullsTest : public VirtualTest, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ class PullsTest : public VirtualTest, public testing::WithParamInterface<int> {
     require(cudaMemcpyAsync(memory[to] + static_cast<std::size_t>(part) * kBytes, memory[from], kBytes,
                             cudaMemcpyDefault, stream));
   }
-  /// What is enqueued into `stream` from now on waits for the signal.
+  /// Work enqueued into `stream` from now on waits for the signal.
   void hold(cudaStream_t stream) {
     require(static_cast<cudaError_t>(
         cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(signal), 1, CU_STREAM_WAIT_VALUE_GEQ)));
@@ -83,7 +83,7 @@ TEST_P(PullsTest, EarlierOnesAreNotHeldUp) {
   open();
 }
 
-/// However it is enqueued.
+/// In every form of call.
 TEST_P(PullsTest, AllKindsOfCopiesQueue) {
   hold(held);
   require(cudaMemcpy2DAsync(memory[0], 64, memory[2], 128, 32, 4, cudaMemcpyDefault, held));
@@ -123,7 +123,7 @@ TEST_P(PullsTest, TheReportNamesTheFirstInTheQueueAndWhatItStandsBehind) {
 }
 
 TEST_P(PullsTest, TheReportSaysThatTheFirstOneWaitsForAnEvent) {
-  // The copy in the default stream waits for the blocking stream of its GPU.
+  // The copy in the default stream waits for its GPU's blocking stream.
   require(cudaSetDevice(0));
   const cudaStream_t blocking = new_stream(cudaStreamDefault);
   hold(blocking);
@@ -139,7 +139,7 @@ TEST_P(PullsTest, TheReportSaysThatTheFirstOneWaitsForAnEvent) {
 TEST_P(PullsTest, ACopyThatStillWaitsForAnEventSaysSo) {
   hold(held);
   copy(2, 0, held);
-  // The default stream's copy waits for the blocking stream of its GPU, and only then for its turn.
+  // The default stream's copy waits for its GPU's blocking stream, and only then for its turn.
   require(cudaSetDevice(1));
   const cudaStream_t blocking = new_stream(cudaStreamDefault);
   hold(blocking);
@@ -204,7 +204,7 @@ TEST_P(PullsTest, WhatADestroyedStreamHoldsKeepsItsTurn) {
   CUDA_OK(cudaStreamSynchronize(streams[1][0]));
 }
 
-/// What a stop has discarded, and what was enqueued while it lasted, holds nobody up.
+/// Work that a stop has discarded, or that was enqueued during it, delays no later copy.
 TEST_P(PullsTest, AStopEmptiesTheQueue) {
   const cudaStream_t capturing = streams[0][1];
   const Graph graph = Graph::capture(capturing, [&] {
@@ -259,7 +259,7 @@ TEST_P(PullTimesTest, OneBeginsWhenTheOneBeforeItHasEnded) {
   EXPECT_NEAR(milliseconds(start, second), 2 * first_ms, 0.01 * first_ms);
 }
 
-// Host threads run one after the other, but their clocks run side by side.
+// Host threads run one after another, but their clocks run in parallel.
 TEST_P(PullTimesTest, TheOrderIsThatOfTheHostsClocks) {
   vgpu::run_host_threads(2, [&](int thread) {
     require(cudaSetDevice(thread));
@@ -279,7 +279,7 @@ TEST_P(PullTimesTest, TheOrderIsThatOfTheHostsClocks) {
   CUDA_OK(cudaStreamSynchronize(streams[3][0]));
 }
 
-/// In step i every rank pulls from its i-th neighbour: as long as they keep step, nobody waits for another.
+/// In step i every rank pulls from its i-th neighbour: while they keep step, no pull waits for another.
 TEST_P(PullTimesTest, RanksThatKeepStepDoNotHoldEachOtherUp) {
   require(cudaSetDevice(0));
   const float one = time_of(streams[0][0], 1, 0);

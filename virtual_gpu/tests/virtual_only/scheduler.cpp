@@ -1,4 +1,4 @@
-// What the scheduler's decisions rest on.
+// The basis of the scheduler's decisions: repeated states, progress.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,7 +12,8 @@ namespace {
 
 using vgpu::Repetition;
 
-/// The number of the first state after which the sequence repeats itself; -1 if none of `count` does.
+/// The index of the first state after which the sequence repeats itself; -1 if none of the first `count`
+/// does.
 template <class Sequence>
 int repeats_from(Sequence sequence, int count) {
   Repetition repetition;
@@ -50,7 +51,7 @@ TEST(RepetitionTest, HoldsBetweenRepetitionsAndEnds) {
   EXPECT_FALSE(repetition.add(104));
 }
 
-/// First offers a poll, which looks what else could happen; then work, with which it ends.
+/// Offers a poll that asks for other possible steps; then work, which ends it.
 class PollThatLooks final : public vgpu::Operation {
  public:
   explicit PollThatLooks(std::vector<std::uint64_t>& progress) : progress_(progress) {}
@@ -64,7 +65,7 @@ class PollThatLooks final : public vgpu::Operation {
   std::string describe() const override { return "poll"; }
 
  private:
-  std::vector<std::uint64_t>& progress_;  // what the scheduler's was at each step
+  std::vector<std::uint64_t>& progress_;  // the scheduler's progress at each step
 };
 
 TEST(SchedulerTest, StepMayLookWhatElseCouldHappen) {

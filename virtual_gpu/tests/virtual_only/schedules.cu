@@ -1,4 +1,4 @@
-// Schedules: a seed decides the order of all that CUDA leaves open, and decides it again in the same way.
+// Schedules: a seed determines the order of everything that CUDA leaves open, reproducibly.
 #include <set>
 #include <vector>
 
@@ -18,9 +18,9 @@ __global__ void add_block_sums(const int* in, int* out) {
   __syncthreads();
   if (threadIdx.x == 0) atomicAdd(out, sum);
 }
-/// Appends a digit without any protection: the order of the streams shows.
+/// Appends a digit without synchronisation: shows the order of the streams.
 __global__ void append(int* where, int digit) { *where = *where * 10 + digit; }
-/// The order in which the threads of a block, and the blocks, came by.
+/// Records the order in which threads of a block, and blocks, ran.
 __global__ void queue_up(int* next, int* order) {
   order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
@@ -40,7 +40,7 @@ Outcome run(std::uint64_t seed, Program program) {
   return {vgpu::schedule_hash(), results};
 }
 
-/// Sums on two GPUs and three streams each, joined by events: one result, whatever the schedule.
+/// Sums on two GPUs with three streams each, joined by events: the result is the same in any schedule.
 std::vector<int> ordered_program() {
   std::vector<int> results;
   for (int device = 0; device < 2; ++device) {
@@ -124,7 +124,7 @@ TEST_F(SchedulesTest, SettingsAreChosenBeforeTheFirstCall) {
   EXPECT_THROW(vgpu::use_machine("small"), std::logic_error);
 }
 
-// reset() gives a machine as before the first call, the settings included.
+// reset() restores the machine and all settings as before the first call.
 TEST_F(SchedulesTest, ResetForgetsEverything) {
   const std::uint64_t in_time_order = run(0, racy_program).hash;
   run(3, racy_program);

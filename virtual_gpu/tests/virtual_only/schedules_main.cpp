@@ -1,5 +1,5 @@
-// Runs the scenarios of CUDA's semantics in the time order and in 20 random schedules (--gtest_repeat=N: in
-// N - 1): they are right in each.
+// Runs the scenarios of CUDA's semantics in time order and in 20 random schedules (--gtest_repeat=N: in N -
+// 1); all must pass in each.
 #include <gtest/gtest.h>
 
 #include "vgpu/control.hpp"
@@ -23,7 +23,7 @@ class Schedules : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   GTEST_FLAG_SET(repeat, 21);
   GTEST_FLAG_SET(brief, true);
-  GTEST_FLAG_SET(filter, "-SixteenBitTest/*:*.FloatsAreRoundedToTheNearest");  // no schedule matters to these
+  GTEST_FLAG_SET(filter, "-SixteenBitTest/*:*.FloatsAreRoundedToTheNearest");  // independent of schedules
   testing::InitGoogleTest(&argc, argv);
   testing::UnitTest::GetInstance()->listeners().Append(new Schedules);  // GoogleTest owns it
   return RUN_ALL_TESTS();

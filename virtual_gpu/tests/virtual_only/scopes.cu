@@ -15,7 +15,7 @@ using Word = cuda::atomic_ref<unsigned, Scope>;
 constexpr auto kSystem = cuda::thread_scope_system, kDevice = cuda::thread_scope_device,
                kBlock = cuda::thread_scope_block;
 
-/// GPU 0 has a word, which GPU 1 reaches.
+/// GPU 0 holds a word that GPU 1 can access.
 class ScopesTest : public VirtualTest {
  protected:
   void SetUp() override {
@@ -29,7 +29,7 @@ class ScopesTest : public VirtualTest {
     require(cudaSetDevice(0));
     word_ = device_words(1, 0u);
   }
-  /// GPU 1 writes the word by `write(stream of GPU 1)`; then the kernel of GPU 0 reads it.
+  /// GPU 1 writes the word by `write(stream of GPU 1)`; then GPU 0's kernel reads it.
   template <class Write, class Kernel>
   cudaError_t read_after(const Write& write, Kernel kernel) {
     require(cudaSetDevice(1));
@@ -116,7 +116,7 @@ TEST_F(ScopesTest, WhatTheOwnGpuWritesMayBeReadAtAnyScope) {
   require(cudaStreamSynchronize(own));
   await_word<kDevice><<<1, 1, 0, own>>>(word_);
   EXPECT_EQ(cudaStreamSynchronize(own), cudaSuccess);
-  // Also once it has written what another one wrote before.
+  // Also after it has overwritten another GPU's value.
   const auto write = [&](cudaStream_t stream) {
     store_word<<<1, 1, 0, stream>>>(word_);
     require(cudaStreamSynchronize(stream));
@@ -138,7 +138,7 @@ TEST_F(ScopesTest, LargerCopiesAreData) {
 }
 
 // ---- Two words alternately -------------------------------------------------------------------------------
-/// Looks at its word, and every so often whether it shall give up.
+/// Reads its word, and periodically a word that tells it to give up.
 __global__ void await_or_give_up(unsigned int* word, unsigned int* given_up) {
   for (unsigned looks = 1; Word<kSystem>(*word).load(cuda::memory_order_acquire) == 0; ++looks) {
     if (looks % 256 == 0 && Word<kSystem>(*given_up).load(cuda::memory_order_acquire) != 0) return;

@@ -1,6 +1,6 @@
-// What the host needs to run kernels: as ratios between them, since times are those of the computer. The
-// bounds are about twice what was measured; what makes each thread dearer by its neighbours (a search, a
-// wake-up of all) exceeds them.
+// The host's cost of running kernels, as ratios, because times depend on the computer. The bounds are about
+// twice the measured ratios; errors that make each thread's cost grow with its neighbours (a search, a
+// wake-up of all) exceed them.
 #include <algorithm>
 #include <ctime>
 #include <cuda/atomic>
@@ -34,7 +34,7 @@ __global__ void loop_of_256(const float* a, const float* b, float* sum) {
   sum[i] = v;
 }
 
-/// CPU time of a thread, ns: the least of several launches.
+/// CPU time per thread, ns: the least of several launches.
 template <class Kernel>
 double time_of(Kernel kernel, int blocks, int threads) {
   float* memory = nullptr;
@@ -57,7 +57,7 @@ TEST_F(SpeedTest, KernelsKeepTheirRatios) {
   EXPECT_LT(barrier, 10 * add);
   EXPECT_LT(time_of(five_shuffles, kBlocks, kThreads), 27 * add);
   EXPECT_LT(time_of(loop_of_256, kBlocks, kThreads), 120 * add);
-  // Each thread costs as much among many as among few.
+  // The cost per thread does not grow with their number.
   EXPECT_LT(time_of(one_barrier, kBlocks, 4 * kThreads), 3 * barrier);
   EXPECT_LT(time_of(one_barrier, 16 * kBlocks, kThreads), 2 * barrier);
 }
@@ -71,7 +71,7 @@ __global__ void wait(int* flag) {
   while (Flag(*flag).load(cuda::memory_order_acquire) == 0) __nanosleep(1000);
 }
 
-/// CPU time of one look, ns, if so many GPUs wait for what one of them does.
+/// CPU time of one poll, ns, if `gpus` GPUs wait for one of them.
 double time_of_look(int gpus) {
   constexpr int kNaps = 400;
   vgpu::reset();
@@ -99,7 +99,7 @@ TEST_F(SpeedTest, LooksOfManyGpusCostLittleMoreThanThoseOfFew) {
     few = std::min(few, time_of_look(4));
     many = std::min(many, time_of_look(32));
   }
-  EXPECT_LT(many, 6.5 * few);  // 9 if each look asked all GPUs what could come next
+  EXPECT_LT(many, 6.5 * few);  // 9 if each poll asked all GPUs for possible steps
 }
 
 }  // namespace

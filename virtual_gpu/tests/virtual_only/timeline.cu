@@ -1,4 +1,5 @@
-// The recorder of timelines: what has an entry, when it begins and ends, and that recording changes nothing.
+// The timeline recorder: which operations have entries, their begin and end, and that recording changes
+// nothing.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ class TimelineTest : public CopyTest<kBytes> {
     vgpu::record_timeline();
     allocate();
   }
-  /// The entries of all that has been enqueued.
+  /// The entries of all enqueued work.
   static std::vector<TimelineEntry> finished() {
     int gpus = 0;
     require(cudaGetDeviceCount(&gpus));
@@ -93,7 +94,7 @@ TEST_F(TimelineTest, NothingUnlessAskedAndOnlyFromThenOn) {
   EXPECT_TRUE(vgpu::timeline().empty());
 }
 
-// What waits has not begun: neither for an engine, ...
+// A waiting operation has not begun: neither if it waits for an engine, ...
 TEST_F(TimelineTest, ACopyBeginsWhenItsEngineIsFree) {
   copy_in(0);
   copy_in(1);
@@ -105,9 +106,9 @@ TEST_F(TimelineTest, ACopyBeginsWhenItsEngineIsFree) {
   EXPECT_NEAR(entries[1].end - entries[1].begin, entries[0].end - entries[0].begin, 1e-6);
 }
 
-// ... nor for room on the multiprocessors, ...
+// ... nor for space on the SMs, ...
 TEST_F(TimelineTest, AKernelBeginsWithItsFirstBlock) {
-  constexpr int kShared = 200 * 1024;  // one block a multiprocessor, and the machine has 8
+  constexpr int kShared = 200 * 1024;  // one block per SM; the machine has 8
   require(cudaFuncSetAttribute(spin<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   for (const cudaStream_t stream : streams) spin<float><<<8, 32, kShared, stream>>>(nullptr, kRounds);
   const auto entries = finished();
@@ -139,7 +140,7 @@ TEST_F(TimelineTest, CopyAndKernelOfTwoStreamsOverlap) {
 
 TEST_F(TimelineTest, EntriesLastAsLongAsEventsSay) {
   const cudaEvent_t start = new_event(), stop = new_event();
-  copy_in(0);  // so that the next copy is there before the event completes
+  copy_in(0);  // the next copy is enqueued before the event completes
   require(cudaEventRecord(start, streams[0]));
   copy_in(0);
   require(cudaEventRecord(stop, streams[0]));
@@ -177,7 +178,7 @@ TEST_F(TimelineTest, PeerCopiesBelongToTheSourcesEngines) {
 }
 
 TEST_F(TimelineTest, LabelsAreThoseOfTheEnqueue) {
-  vgpu::pop_label();  // one too many does nothing
+  vgpu::pop_label();  // an extra pop has no effect
   vgpu::push_label("outer");
   copy_in(0);
   vgpu::push_label("inner");
@@ -187,7 +188,7 @@ TEST_F(TimelineTest, LabelsAreThoseOfTheEnqueue) {
   copy_out(0);
   vgpu::pop_label();
   copy_out(0);
-  const auto entries = finished();  // only now they run
+  const auto entries = finished();  // they run only now
   ASSERT_EQ(entries.size(), 5u);
   const std::vector<std::string> outer = {"outer"}, both = {"outer", "inner"};
   EXPECT_EQ(entries[0].labels, outer);
@@ -243,7 +244,7 @@ TEST_F(TimelineTest, RecordingChangesNeitherScheduleNorTimes) {
   }
 }
 
-// In random schedules, too, whoever shares an engine takes turns.
+// In random schedules, too, operations on one engine do not overlap.
 TEST_F(TimelineTest, AnEngineDoesOneThingAtATime) {
   for (std::uint64_t seed = 0; seed <= 10; ++seed) {
     vgpu::reset();

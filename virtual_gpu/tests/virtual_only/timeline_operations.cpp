@@ -1,4 +1,4 @@
-// Operations of libraries get into the timeline without work of their own.
+// Operations of libraries have timeline entries without code of their own.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ class Product final : public vgpu::Operation {
   std::string describe() const override { return "product of a library"; }
 };
 
-/// Takes time but occupies nothing, as a wait for a signal.
+/// Takes time but occupies nothing, like a wait for a signal.
 class Pause final : public vgpu::Operation {
  public:
   void begin(double now) override { finish(now + kDuration); }

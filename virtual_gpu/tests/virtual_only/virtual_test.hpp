@@ -1,4 +1,4 @@
-// Shared by tests of virtual GPUs alone: a fresh machine for each test, and the runtime's sentences.
+// Shared by tests of virtual GPUs alone: a fresh machine for each test, and the runtime's messages.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,14 +18,14 @@
 
 #include "vgpu/control.hpp"
 
-/// GoogleTest prints errors by name.
+/// Lets GoogleTest print errors by name.
 inline void PrintTo(cudaError_t error, std::ostream* out) { *out << cudaGetErrorName(error); }
 
 #define CUDA_OK(call) ASSERT_EQ(call, cudaSuccess) << vgpu::last_error_detail()
 
 namespace virtual_only {
 
-/// Each test starts and ends without virtual GPUs; what it allocates dies with them.
+/// Resets the virtual GPUs before and after each test, which frees all its allocations.
 class VirtualTest : public testing::Test {
  protected:
   void SetUp() override { vgpu::reset(); }
@@ -34,7 +34,7 @@ class VirtualTest : public testing::Test {
     std::filesystem::remove(machine_file_);
   }
 
-  /// Writes a machine description; the file is this process's own, and stays until the test ends.
+  /// Writes a machine file, private to this process and removed after the test.
   std::string machine_file(const std::string& text) const {
     std::ofstream(machine_file_) << text;
     return machine_file_.string();
@@ -49,12 +49,12 @@ inline void require(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(vgpu::last_error_detail());
 }
 
-/// A fresh machine, whose events are in the order of time, or with a seed in a random one.
+/// A fresh machine; events in time order, or, with a seed, in a random order.
 inline void start_over(std::uint64_t seed = 0) {
   vgpu::reset();
   if (seed != 0) vgpu::use_schedule(seed);
 }
-/// Calls `test` in the order of time and in another one.
+/// Calls `test` in time order and in a random order.
 template <class Test>
 void in_two_orders(Test test) {
   for (const std::uint64_t seed : {0, 3}) {
@@ -63,7 +63,7 @@ void in_two_orders(Test test) {
   }
 }
 
-// Memory of the current GPU, or pinned. The machine's end frees it.
+// Memory of the current GPU, or pinned; freed when the machine is reset.
 template <class T = int>
 T* device_room(std::size_t count) {
   T* memory = nullptr;
@@ -110,13 +110,13 @@ inline void expect_parts(const std::string& text, std::initializer_list<const ch
   for (const char* part : parts)
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
 }
-/// The call failed with `code`, and the sentence on it says all of `parts`.
+/// Expects that the call failed with `code`, and that its message has all of `parts`.
 inline void expect_failure(cudaError_t got, cudaError_t code, std::initializer_list<const char*> parts) {
   EXPECT_EQ(got, code);
   expect_parts(vgpu::last_error_detail(), parts);
 }
 
-/// The report on the standard error output; `call` ends in a deadlock.
+/// Expects that `call` ends in a deadlock; returns the report on standard error.
 template <std::invocable Call>
 std::string deadlock_of(Call call) {
   testing::internal::CaptureStderr();
@@ -130,10 +130,10 @@ inline std::string deadlock_of(cudaStream_t stream) {
   return deadlock_of([&] { return cudaStreamSynchronize(stream); });
 }
 
-/// Room for some 300 stacks of CUDA threads.
+/// Space for some 300 stacks of CUDA threads.
 constexpr std::size_t kFewStacks = std::size_t{64} << 20;
 /// Limits the address space to `bytes` more than now; relative, because libraries reserve some for each
-/// processor (OpenBLAS: more than 100 MiB). For death tests of the style "threadsafe": their process has no
+/// processor (OpenBLAS: more than 100 MiB). For death tests of the style "threadsafe", whose process has no
 /// stacks yet.
 inline void leave_address_space(std::size_t bytes) {
   rlim_t pages = 0;
@@ -143,14 +143,14 @@ inline void leave_address_space(std::size_t bytes) {
   if (pages == 0 || setrlimit(RLIMIT_AS, &limits) != 0) throw std::runtime_error("cannot limit the memory");
 }
 
-/// Modelled milliseconds from one event to the other.
+/// Modelled milliseconds between two events.
 inline float milliseconds(cudaEvent_t start, cudaEvent_t stop) {
   float milliseconds = 0;
   require(cudaEventSynchronize(stop));
   require(cudaEventElapsedTime(&milliseconds, start, stop));
   return milliseconds;
 }
-/// Of what `enqueue` puts into the stream.
+/// Modelled milliseconds of the work that `enqueue` puts into the stream.
 template <class Enqueue>
 float elapsed(cudaStream_t stream, Enqueue enqueue) {
   const cudaEvent_t start = new_event(), stop = new_event();
@@ -160,7 +160,7 @@ float elapsed(cudaStream_t stream, Enqueue enqueue) {
   return milliseconds(start, stop);
 }
 
-/// Two streams, and for each of them kBytes bytes of pinned and of device memory to copy.
+/// Two streams, each with kBytes bytes of pinned and of device memory to copy.
 template <std::size_t kSize>
 class CopyTest : public VirtualTest {
  protected:
@@ -186,7 +186,7 @@ class CopyTest : public VirtualTest {
   cudaStream_t streams[2];
 };
 
-/// Takes time in proportion to `rounds`.
+/// Runs for a time in proportion to `rounds`.
 template <class T>
 __global__ void work(T* sink, int rounds) {
   volatile T sum = 0;

@@ -1,16 +1,16 @@
-// Products occupy multiprocessors by their tiles, in waves. These counts are exact in the model.
+// GEMMs occupy SMs by tiles, in waves. These counts are exact in the model.
 #include "blas.hpp"
 #include "engine/model/machine.hpp"
 
 namespace virtual_only {
 namespace {
 
-/// Occupies a multiprocessor with each block until `flag` is set.
+/// Each block occupies an SM until `flag` is set.
 __global__ void occupy(const volatile int* flag) {
   while (*flag == 0) __nanosleep(100);
 }
 
-/// A product with its memory, which is never initialised: the values do not matter.
+/// A GEMM with its memory, which stays uninitialised: the values do not matter.
 class Prepared {
  public:
   Prepared(cudaStream_t stream, int m, int n, int k) : m_(m), n_(n), k_(k), blas_(new_blas(stream)) {
@@ -29,7 +29,7 @@ class Prepared {
   __half *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
 
-/// On 132 multiprocessors; a tile has 128 x 256 elements.
+/// A machine of 132 SMs; a tile is 128 x 256.
 class WavesTest : public VirtualTest {
  protected:
   static constexpr int kDepth = 32;
@@ -45,7 +45,7 @@ class WavesTest : public VirtualTest {
     other = new_stream();
   }
 
-  /// A product of so many tiles in each direction.
+  /// A GEMM of `down` x `across` tiles.
   static Prepared tiles(cudaStream_t on, int down, int across, int depth = kDepth) {
     return {on, 128 * down, 256 * across, depth};
   }
@@ -59,7 +59,8 @@ class WavesTest : public VirtualTest {
     require(cudaEventElapsedTime(&milliseconds, start, stop));
     return milliseconds * 1e6;
   }
-  /// An event that completes when all that follows has been enqueued: the host's time does not count.
+  /// An event that completes when the following work has been enqueued, so that the host's time does not
+  /// count.
   cudaEvent_t late_start() {
     const cudaEvent_t start = new_event();
     const Prepared delay = tiles(stream, 1, 1, 8192);
@@ -67,7 +68,7 @@ class WavesTest : public VirtualTest {
     require(cudaEventRecord(start, stream));
     return start;
   }
-  /// Waves of what `run` puts into the stream as `launches` operations.
+  /// Waves of the `launches` operations that `run` enqueues.
   template <class Run>
   double waves(int launches, Run run) {
     const cudaEvent_t start = late_start(), stop = new_event();
@@ -78,7 +79,7 @@ class WavesTest : public VirtualTest {
   double waves(const Prepared& product) {
     return waves(1, [&] { product.enqueue(); });
   }
-  /// Occupies so many multiprocessors until release().
+  /// Occupies `multiprocessors` SMs until release().
   void hold(int multiprocessors) {
     constexpr int kShared = 200 * 1024;
     *flag = 0;
@@ -96,7 +97,7 @@ class WavesTest : public VirtualTest {
   int* flag = nullptr;
 };
 
-constexpr double kExact = 1e-3;  // events give floats
+constexpr double kExact = 1e-3;  // events return floats
 
 TEST_F(WavesTest, TilesRunInWaves) {
   struct Tiles {
@@ -134,7 +135,7 @@ TEST_F(WavesTest, FloatInputsAreSlower) {
   EXPECT_NEAR(counted * kDepth, machine.product_rate_f16 / machine.product_rate_f32, 0.1);
 }
 
-// 4096 x 2048: 256 tiles. That is 1.94 waves on 132 multiprocessors and 2.03 on 126.
+// 4096 x 2048: 256 tiles. That is 1.94 waves on 132 SMs and 2.03 on 126.
 TEST_F(WavesTest, OccupiedMultiprocessorsCostAWave) {
   const Prepared product = tiles(stream, 32, 8);
   EXPECT_NEAR(waves(product), 2, kExact);
@@ -147,7 +148,7 @@ TEST_F(WavesTest, OccupiedMultiprocessorsCostAWave) {
   EXPECT_NEAR(waves(product), 2, kExact) << "on all again";
 }
 
-// 198 tiles: one wave and a half.
+// 198 tiles: 1.5 waves.
 TEST_F(WavesTest, ProductsOfTwoStreamsFillEachOthersPartialWave) {
   const Prepared first = tiles(stream, 18, 11), second = tiles(other, 18, 11);
   EXPECT_NEAR(waves(first), 2, kExact);
@@ -166,7 +167,7 @@ TEST_F(WavesTest, ProductsOfTwoStreamsFillEachOthersPartialWave) {
   EXPECT_NEAR((between(start, second_stop) - machine.launch_ns) / tile_time(), 3, kExact);
 }
 
-// A kernel that comes after a product gets a multiprocessor when no more tiles want it.
+// A kernel that arrives after a GEMM gets an SM when all tiles have started.
 TEST_F(WavesTest, KernelsWaitForAFreeMultiprocessor) {
   int* word = device_words(1, 0);
   const auto kernel_ends = [&](int down, int across) {
@@ -208,7 +209,7 @@ TEST_F(WavesTest, DeadlockReportSaysThatTilesWait) {
                                      "the others wait for a free multiprocessor"});
 }
 
-/// In random order, too, tiles find the multiprocessors that are free and finish.
+/// In random order, too, tiles find the free SMs and finish.
 TEST_F(WavesTest, RandomSchedulesRunAllTiles) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
     vgpu::reset();

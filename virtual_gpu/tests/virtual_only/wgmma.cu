@@ -1,4 +1,4 @@
-// wgmma beyond its documentation: when it is done, and modelled costs.
+// wgmma beyond its documentation: when it completes, and modelled costs.
 #include <cuda.h>
 #include <cuda_fp16.h>
 
@@ -24,7 +24,7 @@ constexpr int kOperand = 64 * wgmma::kDepth;
 __device__ inline wgmma::Descriptor plain(const __half* operand) {
   return wgmma::describe<kK, Swizzle::kNone>(operand, kOperand, 128);
 }
-/// Each element becomes `value`, for products too.
+/// Sets every element to `value`, visible to wgmma.
 __device__ inline void fill(__half* tiles, float value) {
   for (int i = static_cast<int>(threadIdx.x); i < 2 * kOperand; i += static_cast<int>(blockDim.x))
     tiles[i] = __half(value);
@@ -32,7 +32,7 @@ __device__ inline void fill(__half* tiles, float value) {
   __syncthreads();
 }
 
-/// What D holds right after the issue, and after the wait; operands change in between (an error too).
+/// `seen`: D right after the issue, and after the wait; operands change in between (a planted error).
 __global__ void look_at_product(int* seen) {
   alignas(128) __shared__ __half tiles[2 * kOperand];
   fill(tiles, 1);
@@ -103,7 +103,8 @@ TEST_F(WgmmaTest, TheSeedChoosesTheElectedLane) {
 // ---- the model -------------------------------------------------------------------------------------------
 constexpr int kMaxStages = 4, kTiles = 24, kTileBytes = 2 * 64 * (64 + 64);
 
-/// Brings tiles through a ring of `stages`, one thread each, and multiplies them, one step in flight at most.
+/// Loads tiles through a ring of `stages`, one thread each, and multiplies them; at most one step is in
+/// flight.
 __global__ void pipeline_of(const int* memory, int* sink, int stages) {
   __shared__ std::uint64_t full[kMaxStages], empty[kMaxStages];
   alignas(1024) extern __shared__ std::byte ring[];
@@ -162,7 +163,7 @@ TEST_F(WgmmaTest, OneStageIsSlowerThanFour) {
   EXPECT_GT(one, kTiles * 0.7e-3f) << "milliseconds: a latency of 0.7 us for each tile";
 }
 
-/// Products one after the other, on what shared memory happens to hold.
+/// One wgmma after another, on uninitialised shared memory.
 __global__ void products_of(int* sink, int count) {
   alignas(1024) __shared__ std::byte tiles[2 * 64 * 16 + 2 * 256 * 16];
   wgmma::Fragment<256> d;
@@ -175,7 +176,7 @@ __global__ void products_of(int* sink, int count) {
   if (d.value[0] == 1) *sink = 1;
 }
 
-// On the small machine 1.2 TFLOP/s and 8 multiprocessors: 3.5 us for m64n256k16.
+// On the small machine 1.2 TFLOP/s and 8 SMs: 3.5 us for m64n256k16.
 TEST_F(WgmmaTest, AProductTakesItsShareOfTheTensorRate) {
   int* sink = device_words(1, 0);
   const cudaStream_t stream = new_stream();

@@ -18,7 +18,7 @@ constexpr int kOperand = 64 * wgmma::kDepth;
 
 class WgmmaMisuseTest : public VirtualTest {
  protected:
-  /// The kernel ends with that code and sentence, in the order of time and in another one.
+  /// Expects that the kernel ends with that code and message, in time order and in a random order.
   template <class Kernel>
   void expect_stopped(Kernel kernel, int threads, std::initializer_list<const char*> parts,
                       cudaError_t code = cudaErrorLaunchFailure) {

@@ -1,5 +1,5 @@
-// The smallest runtime that rewritten code runs on: kernels run at once, one CUDA thread after the other.
-// It lets the rewriter be tested by itself, without the virtual GPUs.
+// The smallest runtime for rewritten code: a launch runs the kernel at once, one CUDA thread after another.
+// It tests the rewriter without the virtual GPUs.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +42,9 @@ struct Launch {
   const char* kernel = "";
   int thread_bound = 0;
 };
-inline Launch launch;  // of the thread that runs
+inline Launch launch;  // of the running thread
 inline std::vector<Launch>
-    pending;  // a launch's arguments may launch too: the last one configured is the next to start
+    pending;  // arguments may launch, too: the launch that was configured last starts first
 
 inline void configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
   pending.push_back(Launch{grid, block, {}, {}, shared_bytes, "", 0});
@@ -89,7 +89,7 @@ inline void* dynamic_shared() {
 
 }  // namespace vgpu
 
-// Macros of a system header, as on the virtual GPUs: each use brings line markers into the user's text.
+// Macros of a system header, as on the virtual GPUs: each use adds line markers to the user's text.
 #define threadIdx (::vgpu::launch.thread_index)
 #define blockIdx (::vgpu::launch.block_index)
 #define blockDim (::vgpu::launch.block)
