@@ -23,8 +23,8 @@
 
 namespace overlap::small_all_reduce {
 
-inline constexpr int kMaxRanks = 16;  ///< limit set by the size of the kernels' parameters
-inline constexpr int kThreads = 512;
+inline constexpr int kMaxRanks = 16;    ///< limit set by the size of the kernels' parameters
+inline constexpr int kThreads = 512;    ///< of a block
 inline constexpr int kMaxBlocks = 128;  ///< of a grid: more blocks do not help at these sizes
 
 // ---- The number of the call ----------------------------------------------------------------------------

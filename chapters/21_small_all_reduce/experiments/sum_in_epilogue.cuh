@@ -45,8 +45,8 @@ enum class Launch {
 template <Launch kLaunch>
 using FewRows = tensor_core_gemm::Tile<64, 64, kLaunch == Launch::kDependent ? 6 : 8>;
 
-inline constexpr int kTileRows = 64;
-inline constexpr int kTileColumns = 64;
+inline constexpr int kTileRows = 64;     ///< of C, as in FewRows
+inline constexpr int kTileColumns = 64;  ///< see kTileRows
 
 /// Rows of A that are loaded: m, rounded up to a multiple of eight. (Boxes of 64 rows for m = 1 took 5 us
 /// more: TMA fills the other rows with zeros in every stage.)
