@@ -163,7 +163,8 @@ def _machine_of(file: Dict[str, Any], plan: _Plan) -> Machine:
     machine.update(
         collective_us=collective, registered_us=plan.take("nccl_registered_us", collective),
         copy_engine_us=plan.take("nccl_copy_engine_us", collective), message_us=plan.take("nccl_message_us", 0),
-        flagged_bytes=plan.take("nccl_flagged_bytes", 0), flagged_us=plan.take("nccl_flagged_us", 0), flagged_message_us=plan.take("nccl_flagged_message_us", 0),
+        flagged_bytes=plan.take("nccl_flagged_bytes", 0), flagged_us=plan.take("nccl_flagged_us", 0),
+        flagged_message_us=plan.take("nccl_flagged_message_us", 0),
         collective_rate=1e3 * plan.rate("nccl_gb_per_s", nccl["gb_per_s"]), send_us=plan.take("nccl_send_us", collective),
         send_rate=1e3 * plan.rate("nccl_send_gb_per_s", nccl["gb_per_s"]),
         network_us=plan.take("network_us", nodes.get("rail_latency_us", 5)),

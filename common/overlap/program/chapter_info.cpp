@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
 
 #include "overlap/gpu/backend.hpp"
@@ -35,8 +36,13 @@ bool ChapterDefaults::empty() const {
 }
 
 MatmulShape ChapterDefaults::shape_on(int number_of_gpus) const {
-  const int growing = backend::modelled_time() ? std::min(number_of_gpus, growing_to) : number_of_gpus;
-  return {shape.m + growing * per_gpu.m, shape.n + growing * per_gpu.n, shape.k + growing * per_gpu.k};
+  const auto added = [this, gpus = number_of_gpus](std::int64_t by_each) {
+    const std::int64_t all = gpus * by_each;
+    if (!backend::modelled_time() || gpus <= growing_to) return all;
+    const std::int64_t whole_packs = 8 * gpus;  // TMA: each GPU's share of a row is a multiple of 16 bytes
+    return std::min(all, (growing_to * by_each + whole_packs - 1) / whole_packs * whole_packs);
+  };
+  return {shape.m + added(per_gpu.m), shape.n + added(per_gpu.n), shape.k + added(per_gpu.k)};
 }
 
 std::vector<ElementType> ChapterInfo::element_types() const {

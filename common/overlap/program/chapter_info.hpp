@@ -25,7 +25,7 @@ struct ChapterDefaults {
   std::int64_t duplicates = 0;  ///< entries of each rank beyond sparse.entries
 
   /// The sizes of the whole problem on so many GPUs. On virtual GPUs the work must not grow with their
-  /// square.
+  /// square; beyond growing_to, sizes are rounded up so that each GPU's share of 16-bit rows suits TMA.
   MatmulShape shape_on(int number_of_gpus) const;
   bool empty() const;
 };
