@@ -167,7 +167,7 @@ function(_overlap_changed_chapter_test target folder name test)
   overlap_gpu_sources(${target})
   set_property(SOURCE ${unit} APPEND PROPERTY OBJECT_DEPENDS ${copy})
   target_include_directories(${target} PRIVATE ${folder} ${PROJECT_SOURCE_DIR}/chapters/${name}/tests ${tests})
-  target_link_libraries(${target} PRIVATE overlap GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE overlap overlap_test_main)
 endfunction()
 
 # A source of a folder of chapters, with this path in it, as a program. Where accesses are instrumented it has the first of its types

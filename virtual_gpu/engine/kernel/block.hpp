@@ -320,6 +320,7 @@ class Block::RuntimeTurn {
     if (thread.resumed) hb::pop_thread();
     hb::enter(hb::runtime_context());
     thread.in_runtime = true;
+    thread.spins_on = nullptr;
   }
   ~RuntimeTurn() {
     hb::enter(block_.context_of(thread_));

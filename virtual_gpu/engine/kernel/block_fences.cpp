@@ -17,6 +17,7 @@ const void* Block::point_in_block(const void* word) const {
 
 void Block::note_atomic(const void* word, int accesses, int order, int scope, const void* caller) {
   Thread& me = *current_;
+  me.spins_on = nullptr;
   const hb::Context context = context_of(me);
   const bool writes = (accesses & kWrites) != 0, reads = (accesses & kReads) != 0;
   const void* const in_block = point_in_block(word);
@@ -63,6 +64,7 @@ void Block::remember(Thread& me, const void* word) {
 void Block::note_fence(int scope) {
   if (scope > kBlockScope) return;
   Thread& me = *current_;
+  me.spins_on = nullptr;
   const Fence fence = scope == kBlockScope ? kFenceOfBlock : kFenceOfGpu;
   ThreadNotes& notes = notes_of(me);
   for (const void* word : notes.seen) {
@@ -80,6 +82,8 @@ void Block::note_fence(int scope) {
 
 void Block::access_volatile(const void* memory, std::size_t bytes, bool write, const void* caller) {
   Thread& me = *current_;
+  // ThreadSanitizer knows of the load already, and would forget where it was after some 100,000 more.
+  if (!write && me.spins_on == memory && me.spins_at == caller) return;
   const bool fenced =
       me.notes != nullptr && (me.notes->fenced[kFenceOfGpu] || me.notes->fenced[kFenceOfBlock]);
   const bool flag = bytes > 1 && bytes <= 8 && (!write || fenced);
@@ -89,10 +93,15 @@ void Block::access_volatile(const void* memory, std::size_t bytes, bool write, c
     const AtomicCall call{write ? "volatile store" : "volatile load", __ATOMIC_RELAXED, {}, caller};
     if (flag) record_atomic(memory, call, write, writers);
   }
-  if (!flag) return note_access(memory, bytes, write, caller);
-  note_atomic(memory, write ? kWrites : kReads, __ATOMIC_RELAXED, kSystemScope, caller);
-  const auto access = write ? hb::write_atomically : hb::read_atomically;
-  access(context_of(me), launch_.site, memory, bytes, caller);
+  if (flag) {
+    note_atomic(memory, write ? kWrites : kReads, __ATOMIC_RELAXED, kSystemScope, caller);
+    const auto access = write ? hb::write_atomically : hb::read_atomically;
+    access(context_of(me), launch_.site, memory, bytes, caller);
+  } else {
+    note_access(memory, bytes, write, caller);
+  }
+  me.spins_on = write ? nullptr : memory;
+  me.spins_at = caller;
 }
 
 }  // namespace vgpu
