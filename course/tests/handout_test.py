@@ -29,7 +29,8 @@ class WorkTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="a class ")  # with a space
         self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name).resolve()
+        self.folder = pathlib.Path(folder.name).resolve() / "work"  # ./try looks two folders above: not among all temporary ones
+        self.folder.mkdir()
         patch = mock.patch.object(work, "FOLDER", self.folder)
         patch.start()
         self.addCleanup(patch.stop)
@@ -142,9 +143,9 @@ class StartTest(WorkTest):
 
     def test_pack(self) -> None:
         folder = handout.start(RING, "ada", "", "")
-        run = subprocess.run([str(folder / "try"), "--pack"], capture_output=True, text=True, check=False)
-        self.assertEqual((run.returncode, run.stdout), (0, "ring_all_gather-ada.handin.cuh\n"), run.stderr)
-        self.assertEqual((folder / run.stdout.strip()).read_bytes(), (folder / "ring_all_gather.cuh").read_bytes())
+        packed = "ring_all_gather-ada.handin.cuh"
+        self.assertEqual(self.attempt(folder, "--pack", repository=str(REPOSITORY)), (0, f"{packed}\n", ""))
+        self.assertEqual((folder / packed).read_bytes(), (folder / "ring_all_gather.cuh").read_bytes())
 
 
 class ResetTest(WorkTest):
