@@ -117,7 +117,7 @@ bool mbarrier_wait(std::uint64_t* barrier, bool parity, bool may_wait, bool acqu
     bits = unit.barriers.bits(barrier);
     return is;
   });
-  if (!complete && !may_wait) running_block("mbarrier_wait").look(barrier, bits);
+  if (!complete && !may_wait) running_block("mbarrier_wait").look(barrier, bits, 0);
   return complete;
 }
 

@@ -114,12 +114,13 @@ void note_absent_lane(int lane) {
 }
 int lane_index() { return current_block()->current().lane; }
 
-void note_load(const void* address, std::uint64_t bits, ProgramPlace at, const std::uint64_t* awaited) {
+void note_load(const void* address, std::uint64_t bits, unsigned bytes, ProgramPlace at,
+               const std::uint64_t* awaited) {
   Block* block = current_block();
   if (block == nullptr) return;  // host code
   note_look(address, bits, at);
   if (awaited != nullptr) block->notes_of(block->current()).looked.awaited = *awaited;
-  block->look(address, bits);
+  block->look(address, bits, bytes);
 }
 
 void note_look(const void* address, std::uint64_t bits, ProgramPlace at) {

@@ -67,6 +67,9 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
+  /// Instead of run(), whenever the block would only look at words that have not changed and poll again: lets
+  /// poll_time() pass and returns true. Most steps of kernels that wait for other GPUs are such ones.
+  bool waits_in_vain();
   /// Runs the block from modelled time `now` on, ns, until it is finished, only has threads that poll, or
   /// cannot go on.
   State run(double now);
@@ -128,7 +131,7 @@ class Block {
   std::vector<const Thread*> polling() const { return polling_.all(); }
   /// The thread has looked at the word at `address` and seen `bits`. If it saw the same last time, the other
   /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
-  void look(const void* address, std::uint64_t bits);
+  void look(const void* address, std::uint64_t bits, unsigned bytes);
   void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment,
                        const SharedMemory::Variables& variables);
   void* dynamic_shared() { return shared_.dynamic(); }
@@ -277,7 +280,7 @@ class Block {
   std::vector<ThreadNotes> notes_;          // of all threads, once one of them needs its own
   std::vector<std::uint32_t> start_order_;  // with a seed
   std::size_t started_ = 0;
-  int resumed_in_a_row_ = 0;
+  int resumed_in_a_row_ = 0, left_out_ = 0;
   std::size_t alive_;
   Thread* current_ = nullptr;
   ThreadList runnable_, looking_, polling_, at_barrier_, at_cluster_barrier_, at_primary_;

@@ -90,6 +90,7 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
   }
   if (awaits_primary_ && primary != nullptr && primary->done->complete) {
     awaits_primary_ = false;
+    changed_ = true;
     for (const Resident& resident : residents_) resident.block->primary_ended();
   }
   if (started_ < total_) {
@@ -101,15 +102,30 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
     if (!places_.empty()) steps.push_back({places_[0].time, this, static_cast<std::int64_t>(started_)});
   }
   if (stuck_) return;
+  if (changed_) offer_residents();
+  steps.insert(steps.end(), offered_.begin(), offered_.end());
+}
+
+void KernelLaunch::offer_residents() {
+  offered_.clear();
   for (const Resident& resident : residents_) {
     if (!resident.block->can_run()) continue;
-    steps.push_back({resident.time, this,
-                     static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first), true,
-                     nullptr, resident.block->idle()});
+    offered_.push_back({resident.time, this,
+                        static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first),
+                        true, nullptr, resident.block->idle()});
   }
+  if (!runtime_.scheduler().random() && offered_.size() > 1) {  // the earliest one stands for all
+    const bool idle = std::ranges::all_of(offered_, &Step::idle);
+    offered_ = {*std::ranges::min_element(offered_, std::less{},
+                                          [](const Step& step) { return std::pair(step.time, step.item); })};
+    offered_.front().idle = idle;
+  }
+  // In doubt a block becomes idle, or not, by steps of others, too.
+  changed_ = runtime_.scheduler().is_in_doubt();
 }
 
 void KernelLaunch::step(const Step& step) {
+  changed_ = true;
   if (step.item == kEnd) return end();
   if (step.item < static_cast<std::int64_t>(total_)) {
     start(step.time);
@@ -143,6 +159,10 @@ void KernelLaunch::start(double time) {
 }
 
 bool KernelLaunch::advance(Resident& resident) {
+  if (resident.block->waits_in_vain()) {
+    resident.time += resident.block->poll_time();
+    return true;
+  }
   const std::uint64_t before = resident.block->work();
   const Block::State state = resident.block->run(resident.time);
   resident.time += duration(resident.block->work() - before) + resident.block->stalled();

@@ -39,6 +39,7 @@ class KernelLaunch final : public Operation {
 
   /// A block, or all of a cluster.
   void start(double time);
+  void offer_residents();
   /// Runs the block as far as it gets. Returns true if it stays resident.
   bool advance(Resident& resident);
   void note_trigger(Resident& resident, double time);
@@ -60,6 +61,8 @@ class KernelLaunch final : public Operation {
   double start_ = 0, end_ = 0;
   int share_ = 1;  // blocks that share a multiprocessor's throughput
   std::list<Resident> residents_;
+  std::vector<Step> offered_;  // the residents' steps: the same until this kernel makes one
+  bool changed_ = true;        // and `offered_` is out of date
   bool stuck_ = false;
 
   std::vector<Multiprocessors::Place> places_;  // for the next cluster; empty: none

@@ -14,7 +14,30 @@ constexpr std::uint64_t kLooksOfAThread = 128;
 // Basic blocks of an unsuccessful look that the model does not charge.
 constexpr std::uint64_t kBlocksOfALook = 8;
 
+/// The word as atomic accesses see it.
+std::uint64_t bits_at(const void* address, unsigned bytes) {
+  const auto load = [address]<typename T>(T) -> std::uint64_t {
+    return __atomic_load_n(static_cast<const T*>(address), __ATOMIC_RELAXED);
+  };
+  switch (bytes) {
+    case 1:
+      return load(std::uint8_t{});
+    case 2:
+      return load(std::uint16_t{});
+    case 4:
+      return load(std::uint32_t{});
+    default:
+      return load(std::uint64_t{});
+  }
+}
+
 }  // namespace
+
+bool SpinDetection::Looks::would_see_nothing_new() const {
+  return waits && std::all_of(words.begin(), words.end(), [](const Word& word) {
+           return !word.in_row || (word.bytes > 0 && bits_at(word.address, word.bytes) == word.bits);
+         });
+}
 
 SpinDetection::Next SpinDetection::see_nothing_new(Looks& looks) {
   if (looks.turn == turns) looks.work += std::min(basic_blocks() - looks.basic_blocks, kBlocksOfALook);

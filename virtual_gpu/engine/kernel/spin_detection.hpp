@@ -18,13 +18,19 @@ class SpinDetection {
     struct Word {
       const void* address = nullptr;
       std::uint64_t bits = 0;
+      unsigned bytes = 0;   // 0: `bits` are no contents of memory
+      bool in_row = false;  // seen unchanged in these looks
     };
     std::array<Word, 6> words = {};  // the last ones, in the place of the oldest the next
     unsigned oldest = 0;
+    bool waits = false;              // the thread is suspended until its next look
     std::uint64_t unsuccessful = 0;  // all but the first one
     std::uint64_t work = 0;          // basic blocks between them, as far as they may be those of a wait
     std::uint64_t turn = 0;          // when the thread went on after the last one (`turns`)
     std::uint64_t basic_blocks = 0;  // and what the program had run then
+
+    /// The thread waits, and its next looks would see what the last ones saw.
+    bool would_see_nothing_new() const;
   };
   /// What a thread does after a look.
   enum class Next { kGoOn, kLetBlockRun, kWait };
@@ -35,14 +41,17 @@ class SpinDetection {
 
   /// The thread has seen `bits` at `address`. If they are unchanged, the other threads of its block go first;
   /// after many such looks it waits.
-  Next see(Looks& looks, const void* address, std::uint64_t bits) {
+  Next see(Looks& looks, const void* address, std::uint64_t bits, unsigned bytes) {
     for (Looks::Word& word : looks.words) {
       if (word.address != address) continue;
-      if (word.bits == bits) return see_nothing_new(looks);
+      if (word.bits == bits) {
+        word.in_row = true;
+        return see_nothing_new(looks);
+      }
       word.bits = bits;
       return begin_row(looks);
     }
-    looks.words[looks.oldest] = {address, bits};
+    looks.words[looks.oldest] = {address, bits, bytes};
     looks.oldest = (looks.oldest + 1) % looks.words.size();
     return begin_row(looks);
   }
@@ -59,6 +68,7 @@ class SpinDetection {
   Next begin_row(Looks& looks) {
     in_vain_ = 0;
     looks.unsuccessful = looks.work = looks.turn = looks.basic_blocks = 0;
+    for (Looks::Word& word : looks.words) word.in_row = false;
     return Next::kGoOn;
   }
 

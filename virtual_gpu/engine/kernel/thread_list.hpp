@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,9 +61,8 @@ class ThreadList {
     }
     return thread;
   }
-  std::vector<const Thread*> all() const {
-    return {threads_.begin() + static_cast<std::ptrdiff_t>(first_), threads_.end()};
-  }
+  std::span<Thread* const> in_order() const { return std::span(threads_).subspan(first_); }
+  std::vector<const Thread*> all() const { return {in_order().begin(), in_order().end()}; }
   /// Takes over all threads of `other`.
   void append(ThreadList& other) {
     if (empty() && other.first_ == 0) {

@@ -35,9 +35,9 @@ struct AtomicCall {
 
 /// Tells the scheduler that memory has changed for which another block may wait.
 void note_progress();
-/// The running CUDA thread has read `bits` from the word at `address`; a compare-and-swap awaits the value at
-/// `awaited`. Many reads of the same value in a row are a spin-wait, which lets others run.
-void note_load(const void* address, std::uint64_t bits, ProgramPlace at,
+/// The running CUDA thread has read `bits` from the word of `bytes` at `address`; a compare-and-swap awaits
+/// the value at `awaited`. Many reads of the same value in a row are a spin-wait, which lets others run.
+void note_load(const void* address, std::uint64_t bits, unsigned bytes, ProgramPlace at,
                const std::uint64_t* awaited = nullptr);
 /// The same, if other functions let others run.
 void note_look(const void* address, std::uint64_t bits, ProgramPlace at);
@@ -159,15 +159,15 @@ VGPU_ATOMIC(atomicDec, unsigned int, (old == 0 || old > value) ? value : old - 1
 #undef VGPU_ATOMIC
 #undef VGPU_ATOMIC_SCOPE
 
-#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                        \
-  inline type name(type* address, type compare, type value,                                             \
-                   vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) {                                \
-    const type seen =                                                                                   \
-        vgpu::atomic_update<scope>(address, {#name, __ATOMIC_RELAXED, at},                              \
-                                   [=](type old) -> type { return old == compare ? value : old; });     \
-    const std::uint64_t awaited = vgpu::word_bits(compare);                                             \
-    if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen), at, &awaited); \
-    return seen;                                                                                        \
+#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                      \
+  inline type name(type* address, type compare, type value,                                           \
+                   vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) {                              \
+    const type seen =                                                                                 \
+        vgpu::atomic_update<scope>(address, {#name, __ATOMIC_RELAXED, at},                            \
+                                   [=](type old) -> type { return old == compare ? value : old; });   \
+    const std::uint64_t awaited = vgpu::word_bits(compare);                                           \
+    if (seen != compare) vgpu::note_load(address, vgpu::word_bits(seen), sizeof(type), at, &awaited); \
+    return seen;                                                                                      \
   }
 #define VGPU_ATOMIC_CAS(type)                                     \
   VGPU_ATOMIC_CAS_SCOPE(atomicCAS, type, vgpu::kDeviceScope)      \

@@ -218,8 +218,14 @@ void Exchange::arrive(int index, double time) {
   }
 }
 
+void Exchange::lose(int index) {
+  sides_[index]->state = Side::State::kLost;
+  any_lost_ = true;
+}
+
 bool Exchange::can_finish(int index) const {
   if (!sides_[index]->end) return false;
+  if (!any_lost_) return true;
   const std::vector<int> others = awaited(index);
   return std::none_of(others.begin(), others.end(),
                       [&](int other) { return sides_[other]->state == Side::State::kLost; });

@@ -87,6 +87,8 @@ class Exchange {
   void arrive(int index, double time);
   /// True if the side's part can be done: `end` is known, and nobody that it needs has been lost.
   bool can_finish(int index) const;
+  /// The side's operation is discarded.
+  void lose(int index);
   /// Reads what the side sends, unless that has happened.
   void stage(int index, const Operation& operation);
   /// Writes what the side gets. Stages what it is made of; `operation` is the receiving rank's.
@@ -117,6 +119,7 @@ class Exchange {
   std::vector<std::unique_ptr<Side>> sides_;  // null until called
   std::vector<int> devices_;
   std::optional<Bytes> reduced_;
+  bool any_lost_ = false;
 };
 
 }  // namespace vgpu::nccl

@@ -45,7 +45,7 @@ void NcclOperation::add(std::shared_ptr<Exchange> exchange, const Call& call, St
 
 void NcclOperation::lose_parts() {
   for (const Part& part : parts_) {
-    if (part.side().state != Side::State::kDone) part.side().state = Side::State::kLost;
+    if (part.side().state != Side::State::kDone) part.exchange->lose(part.index);
   }
 }
 
