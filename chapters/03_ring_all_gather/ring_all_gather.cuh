@@ -47,8 +47,8 @@ void multiply_shard(Rank& rank, MatmulShape whole, int shard, const T* a_shard, 
   // [/task]
 }
 
-/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
-/// balanced_share(). Sums are in f32. Transfers are NCCL's sends and receives on a stream of their own.
+/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and computes C[m, n_r], all row-major, with m_r and n_r
+/// by balanced_share(). Sums are in f32. Transfers are NCCL's sends and receives on a stream of their own.
 template <Floating T>
 class RingAllGatherMatmul {
  public:

@@ -9,7 +9,7 @@
 // So a GEMM begins on the multiprocessors that the last wave of the previous GEMM leaves idle.
 //
 // Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP",
-// and PyTorch's _pipelined_multi_all_gather_and_consume, which it prints.
+// and PyTorch's _pipelined_multi_all_gather_and_consume, which this article prints.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -31,7 +31,7 @@
 
 namespace overlap::two_streams {
 
-/// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r] and gets C_r[m, n_r], row-major, with m_r and n_r by
+/// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r] and computes C_r[m, n_r], row-major, with m_r and n_r by
 /// balanced_share(); some may be 0. Sums are in f32.
 template <Floating T>
 class PullTwoStreams {
@@ -52,7 +52,7 @@ class PullTwoStreams {
     warm_up();
   }
 
-  /// Enqueues one call; it accesses a, b and c until `stream` has completed it. All ranks make the same calls
+  /// Enqueues one call, which accesses a, b and c until it ends in `stream`. All ranks make the same calls
   /// in the same order. The next call may be enqueued at once, on a stream that is ordered after `stream`.
   /// Each call has a barrier of the host threads, which waits for no GPU.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {

@@ -18,8 +18,8 @@
 namespace overlap::two_streams {
 
 /// C = A B by a ring of copy-engine pushes, with GEMMs on two streams. Rank r has A_r[m_r, k] and B_r[k,
-/// n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums are in
-/// f32.
+/// n_r], and computes C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums are
+/// in f32.
 template <Floating T>
 class RingTwoStreams {
  public:
@@ -34,7 +34,7 @@ class RingTwoStreams {
     warm_up(whole.m);
   }
 
-  /// Enqueues one call; it accesses a, b and c until `stream` has completed it. All ranks make the same calls
+  /// Enqueues one call, which accesses a, b and c until it ends in `stream`. All ranks make the same calls
   /// in the same order. The next call may be enqueued at once, on a stream that is ordered after `stream`.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     const cudaStream_t second = rank_.second_stream();
@@ -46,7 +46,7 @@ class RingTwoStreams {
       ring_.also_begin(rank_.transfer_stream(1));
     }
     // ---- Steps: enqueue the GEMM first, because the GPU idles until the host has enqueued the first GEMM.
-    // The push is enqueued later, but takes less time than a GEMM.
+    // The push may be enqueued second, because it takes less time than a GEMM.
     for (int step = 0; step < rank_.size(); ++step) {
       // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
       const cudaStream_t on = step % 2 == 0 ? stream : second;
