@@ -9,7 +9,7 @@ namespace {
 
 const ChapterInfo kChapter = gather_chapter({
     .name = "03_ring_all_gather",
-    .summary = "C = A B: the shards of A go round a ring of GPUs and are multiplied on the way.",
+    .summary = "C = A B: each GPU multiplies a shard of A while the next one moves along a ring of GPUs.",
 });
 
 constexpr auto kVariants = []<Floating T>(DenseTable<GatherProblem<T>>& table) {

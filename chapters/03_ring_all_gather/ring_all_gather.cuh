@@ -47,8 +47,8 @@ void multiply_shard(Rank& rank, MatmulShape whole, int shard, const T* a_shard, 
   // [/task]
 }
 
-/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
-/// balanced_share(). Sums are in f32. Transfers are NCCL's sends and receives on a stream of their own.
+/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and computes C[m, n_r], all row-major, with m_r and n_r
+/// by balanced_share(). Sums are in f32. Transfers are NCCL's sends and receives on a stream of their own.
 template <Floating T>
 class RingAllGatherMatmul {
  public:
@@ -76,8 +76,8 @@ class RingAllGatherMatmul {
   }
 
   /// Enqueues one call and returns at once. `a` is the rank's shard [m_r, k], `b` its columns [k, n_r], `c`
-  /// its result [m, n_r], all on its GPU. They belong to the call until `stream` has completed it. The next
-  /// call may follow at once, on the same stream.
+  /// its result [m, n_r], all on its GPU. The call accesses them until `stream` has completed it. The next
+  /// call may be enqueued at once, on the same stream.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     start_transfers_after(stream);
     for (int step = 0; step < rank_.size(); ++step) {
@@ -98,9 +98,9 @@ class RingAllGatherMatmul {
     if (rank_.size() > 1) await_shard(rank_.size() - 1, stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call. It receives all of A but its own shard, and sends
-  /// all but its left neighbour's own; shards without rows are neither sent nor multiplied. The page's cost
-  /// card and the tests both come from here.
+  /// Messages, bytes, GEMMs and memory of one call on `rank` of `ranks`. The rank receives all of A but its
+  /// own shard, and sends all but its left neighbour's. Shards without rows are neither sent nor multiplied.
+  /// These are the values of the page's cost card.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     Cost cost;
     const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
@@ -123,7 +123,7 @@ class RingAllGatherMatmul {
     return balanced_share(whole_.m, rank_.size(), shard).size() * whole_.k;
   }
 
-  /// The slot of the shard that arrives in a step: each has its own.
+  /// The slot into which the shard of a step is received: each step has its own.
   T* slot(int step) const { return slots_[step].data(); }
   /// The shard that is multiplied in a step: the first one is the caller's, and is read in place.
   const T* shard_at(int step, const T* a) const { return step == 0 ? a : slot(step - 1); }
@@ -136,12 +136,12 @@ class RingAllGatherMatmul {
     CUDA_CHECK(cudaStreamWaitEvent(transfers_, started_));
   }
 
-  // ---- Every step but the last: a shard goes on to the left, the next one comes from the right ------------
-  // The shard that is sent arrived in the step before, on the same stream: no event is needed between the
-  // two.
+  // ---- Every step but the last: send a shard to the left, receive the next one from the right -------------
+  // The shard to send was received in the previous step, on the same stream: stream order suffices, and no
+  // event is needed.
   void pass_on(int step, const T* a) {
     const TimelineScope name("step ", step, ": pass shard ", shard_in_step(rank_.id(), rank_.size(), step));
-    // [task transfer: what goes out and what comes in, so that no rank waits for another one's receive?]
+    // [task transfer: which shard is sent and which is received, and how do all ranks avoid a deadlock?]
     const std::int64_t out = elements(step), in = elements(step + 1);
     // A send completes only when the peer has posted its receive. If every rank sent first, all would
     // deadlock; in a group both are issued together.
@@ -158,7 +158,7 @@ class RingAllGatherMatmul {
   // ---- Every step but the first: the GEMM waits for its shard ---------------------------------------------
   // The last of these waits also orders the caller's later work after all transfers of this call.
   void await_shard(int step, cudaStream_t stream) {
-    // [task wait: what must be over before the product of this step may read its shard?]
+    // [task wait: what must have completed before the GEMM of this step may read its shard?]
     CUDA_CHECK(cudaStreamWaitEvent(stream, arrived_[step - 1]));
     // [/task]
   }
@@ -167,8 +167,8 @@ class RingAllGatherMatmul {
   MatmulShape whole_;
   ncclComm_t nccl_;
   cudaStream_t transfers_;
-  std::vector<DeviceBuffer<T>> slots_;  // slot i takes what arrives in step i and is multiplied in step i + 1
-  std::vector<Event> arrived_;          // the same
+  std::vector<DeviceBuffer<T>> slots_;  // slot i: the shard received in step i and multiplied in step i + 1
+  std::vector<Event> arrived_;          // event i: the shard of slot i has arrived
   Event started_;
 };
 

@@ -9,7 +9,7 @@
 // So a GEMM begins on the multiprocessors that the last wave of the previous GEMM leaves idle.
 //
 // Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP",
-// and PyTorch's _pipelined_multi_all_gather_and_consume, which it prints.
+// and PyTorch's _pipelined_multi_all_gather_and_consume, which this article prints.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -31,7 +31,7 @@
 
 namespace overlap::two_streams {
 
-/// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r] and gets C_r[m, n_r], row-major, with m_r and n_r by
+/// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r] and computes C_r[m, n_r], row-major, with m_r and n_r by
 /// balanced_share(); some may be 0. Sums are in f32.
 template <Floating T>
 class PullTwoStreams {
@@ -52,9 +52,9 @@ class PullTwoStreams {
     warm_up();
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` has completed it. All ranks make
-  /// the same calls in the same order. Calls may follow each other at once, on streams that are ordered: each
-  /// of them has a barrier of the hosts, which waits for no GPU.
+  /// Enqueues one call, which accesses a, b and c until it ends in `stream`. All ranks make the same calls
+  /// in the same order. The next call may be enqueued at once, on a stream that is ordered after `stream`.
+  /// Each call has a barrier of the host threads, which waits for no GPU.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (rank_.size() == 1) return multiply(0, a, b, c, stream);
     signals_.begin_call();
@@ -63,9 +63,9 @@ class PullTwoStreams {
     close(stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call. Its messages are the pulls of its shard by all
-  /// others, if that has rows; its memory is the published shard and P - 1 slots. The page's cost card and
-  /// the tests both come from here.
+  /// Messages, bytes, GEMMs and memory of one call on `rank` of `ranks`. Messages are the pulls of the rank's
+  /// shard by all others, none if the shard has no rows. Memory is the published shard and P - 1 slots.
+  /// These are the values of the page's cost card.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t element = sizeof(T), own = balanced_share(whole.m, ranks, rank).size() * whole.k;
     const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
@@ -92,7 +92,7 @@ class PullTwoStreams {
   // never the worst choice; 05/openings times the alternatives. After the opening the second stream is
   // ordered after the barrier and after the caller's stream, so it may pull and write to C.
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
-    // [task opening: in which order, and on which stream: copy, barrier, product, and the fork?]
+    // [task opening: in which order, and on which stream: copy, barrier, GEMM, and the fork?]
     publish(a, stream);
     meet(kPublished, stream);
     start_after(rank_.second_stream(), stream);
@@ -100,7 +100,7 @@ class PullTwoStreams {
     // [/task]
   }
 
-  /// Copies the rank's shard to peer memory. The others cannot access the caller's memory: only PeerBuffer's
+  /// Copies the rank's shard to peer memory. Other ranks cannot access the caller's memory: only a PeerBuffer
   /// has an address on every GPU.
   void publish(const T* a, cudaStream_t stream) {
     const TimelineScope name("publish shard ", rank_.id());
@@ -108,8 +108,8 @@ class PullTwoStreams {
   }
 
   // ---- A barrier of all ranks, by signals -----------------------------------------------------------------
-  // Orders the earlier work of `stream` on every rank before its later work on any rank. P - 1 signals to the
-  // others, P - 1 from them; each pair of ranks has a signal in each direction.
+  // Later work in `stream`, on any rank, waits for earlier work in `stream` on all ranks. Each rank raises
+  // P - 1 signals and waits for P - 1: each pair of ranks has a signal in each direction.
   void meet(int barrier, cudaStream_t stream) {
     for (int i = 1; i < rank_.size(); ++i) {
       signals_.raise(ring_.at(i), barrier * rank_.size() + rank_.id(), stream);
@@ -121,9 +121,9 @@ class PullTwoStreams {
 
   // ---- All other shards, alternately on the two streams ---------------------------------------------------
   void pull_and_multiply(const T* b, T* c, cudaStream_t stream) {
-    // A pull is queued on the GPU that it pulls from, behind all pulls that other ranks enqueued there before
-    // (see PeerBuffer). So a rank enqueues a pull only once everything that it waits for has been enqueued:
-    // otherwise a rank that is a call ahead would block the ranks that it waits for.
+    // All pulls from a GPU are in one queue, in the order in which the hosts enqueued them (see PeerBuffer).
+    // So enqueue a pull only when all work that the pull waits for has been enqueued: otherwise the pulls of
+    // a rank that is a call ahead would block pulls of the ranks that it waits for.
     rank_.barrier();
     for (int step = 1; step < rank_.size(); ++step) {
       const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
@@ -134,20 +134,20 @@ class PullTwoStreams {
 
   // ---- Step i: pull shard d + i, multiply it --------------------------------------------------------------
   // Every rank begins with its right neighbour, and pulls from one rank at a time: while all ranks are in the
-  // same step, each GPU is also pulled from by one rank at a time. PyTorch's source assumes that copies on
-  // two streams cannot overlap; here an event ensures it. It also orders pulls on the caller's stream after
-  // the barrier.
+  // same step, no two of them pull from the same GPU. PyTorch's source assumes that copies on two streams do
+  // not overlap; here the event pulled_ ensures this. The event also orders pulls on the caller's stream
+  // after the barrier.
   void pull(int step, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": pull shard ", shard(step));
     if (step > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, pulled_));
-    // [task pull: from whose memory, and to where?]
+    // [task pull: from which rank's memory, and into which slot?]
     copy(slot(step), published_.on(shard(step)), step, stream);
     // [/task]
     CUDA_CHECK(cudaEventRecord(pulled_, stream));
   }
 
-  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: with
-  /// one for both, cuBLAS may choose another workspace in each run, and so give other bits.
+  /// Computes the rows of C that the shard of this step gives. Each stream has its own cuBLAS handle: with
+  /// one handle for both, cuBLAS may choose another workspace in each run, and C's last bits may differ.
   void multiply(int step, const T* shard_of_a, const T* b, T* c, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": multiply shard ", shard(step));
     // [task multiply: which rows of C does the shard of this step give?]
@@ -162,24 +162,24 @@ class PullTwoStreams {
     start_after(stream, rank_.second_stream());
     // The next call overwrites the shard that this one has published, so the others must have pulled it.
     // (PyTorch has a barrier at the beginning of a call, too, because other operations use the same memory.
-    // No other operation uses this one.)
+    // Here no other operation uses the buffer.)
     meet(kPulled, stream);
   }
 
-  /// Later work in `later` waits for the work now in `earlier`. One event serves all such places: a wait
-  /// refers to the last record before it was enqueued.
+  /// Later work in `later` waits for the work now in `earlier`. One event is enough for all calls of this
+  /// function: a wait refers to the last record that was enqueued before the wait.
   void start_after(cudaStream_t later, cudaStream_t earlier) {
     CUDA_CHECK(cudaEventRecord(reached_, earlier));
     CUDA_CHECK(cudaStreamWaitEvent(later, reached_));
   }
 
-  /// The shard of this step, from one place to another.
+  /// Copies the shard of this step.
   void copy(T* to, const T* from, int step, cudaStream_t stream) {
     const std::int64_t elements = rows_of(step).size() * whole_.k;
     if (elements > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, elements * sizeof(T), cudaMemcpyDefault, stream));
   }
 
-  /// All copies and products once, on the same streams: see CopyEngineRing of chapter 04.
+  /// Runs all copies and GEMMs once, on the streams of run(): see CopyEngineRing of chapter 04.
   void warm_up() {
     const cudaStream_t stream = rank_.stream(), second = rank_.second_stream();
     const auto once = [&](const T* a, const T* b, T* c) {
@@ -196,9 +196,9 @@ class PullTwoStreams {
     rank_.barrier();  // after all pulls
   }
 
-  /// The shard of a step: first its own, then those of its right neighbours.
+  /// The shard of a step: first the rank's own, then those of its right neighbours.
   int shard(int step) const {
-    // [task turn: whose shard is it, so that no two ranks pull from the same one in a step?]
+    // [task turn: which rank's shard, so that no two ranks pull from the same rank in a step?]
     // [blank] return step;
     return ring_.shard(step);
     // [/task]
@@ -219,8 +219,8 @@ class PullTwoStreams {
   MatmulShape whole_;
   std::int64_t columns_;
   std::int64_t slot_elements_;
-  PeerBuffer<T> published_;  // this call's shard of every rank
-  DeviceBuffer<T> slots_;    // what has been pulled: slot i - 1 in step i
+  PeerBuffer<T> published_;  // the rank's shard in this call, for all ranks
+  DeviceBuffer<T> slots_;    // pulled shards: step i fills slot i - 1
   Signals signals_;          // [barrier][raising rank]
   Event reached_, pulled_;
 };

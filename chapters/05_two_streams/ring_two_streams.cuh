@@ -1,11 +1,11 @@
 // Chapter 05: chapter 04's ring with its GEMMs on two alternating streams. The transfers are the same, but
-// the GEMM of a step need not wait for the previous one. As soon as the last wave of that one leaves
-// multiprocessors idle, the next GEMM begins on them:
+// the GEMM of a step need not wait for the previous GEMM. As soon as the last wave of the previous GEMM
+// leaves multiprocessors idle, the next GEMM begins on them:
 //
 //   stream:    multiply d            | multiply d+2          | multiply d+4 ...
 //   second:        multiply d+1          | multiply d+3 ...
 //   transfer:  push d  | push d+1  | push d+2 ...
-//   waiting:   await d+1 | await d+2 | ... each hands its shard to one of the first two by an event
+//   waiting:   await d+1 | await d+2 | ... after each await an event, for which multiply waits
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,8 +18,8 @@
 namespace overlap::two_streams {
 
 /// C = A B by a ring of copy-engine pushes, with GEMMs on two streams. Rank r has A_r[m_r, k] and B_r[k,
-/// n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums are in
-/// f32.
+/// n_r], and computes C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums are
+/// in f32.
 template <Floating T>
 class RingTwoStreams {
  public:
@@ -34,8 +34,8 @@ class RingTwoStreams {
     warm_up(whole.m);
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` has completed it. All ranks make
-  /// the same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  /// Enqueues one call, which accesses a, b and c until it ends in `stream`. All ranks make the same calls
+  /// in the same order. The next call may be enqueued at once, on a stream that is ordered after `stream`.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     const cudaStream_t second = rank_.second_stream();
     const bool two = rank_.size() > 1;  // one rank has one GEMM
@@ -45,8 +45,8 @@ class RingTwoStreams {
       ring_.also_begin(second);
       ring_.also_begin(rank_.transfer_stream(1));
     }
-    // ---- Steps: the GEMM before the push, because the GPU idles until the host has enqueued the first GEMM,
-    // and a push takes less time than a GEMM.
+    // ---- Steps: enqueue the GEMM first, because the GPU idles until the host has enqueued the first GEMM.
+    // The push may be enqueued second, because it takes less time than a GEMM.
     for (int step = 0; step < rank_.size(); ++step) {
       // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
       const cudaStream_t on = step % 2 == 0 ? stream : second;
@@ -54,8 +54,8 @@ class RingTwoStreams {
       ring_.push(step);
       // [/task]
     }
-    // ---- Join: C is complete when both streams have finished. The transfers finish long before: waiting for
-    // them last would add a wait after the last GEMM.
+    // ---- Join: C is complete when both streams have finished. Wait for the transfers first: they finish
+    // long before the last GEMM, and a wait enqueued last would delay the end of the call.
     ring_.end(stream);
     if (two) {
       CUDA_CHECK(cudaEventRecord(second_done_, second));
@@ -63,7 +63,7 @@ class RingTwoStreams {
     }
   }
 
-  /// What `rank` of `ranks` moves and multiplies in a call: what chapter 04's ring does.
+  /// Messages, bytes, GEMMs and memory of one call on `rank` of `ranks`: those of chapter 04's ring.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     return copy_engine::RingPush<T>::cost_with_products(whole, ranks, rank);
   }
@@ -80,11 +80,11 @@ class RingTwoStreams {
     return shard;
   }
 
-  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: with
-  /// one for both, cuBLAS may choose another workspace in each run, and so give other bits.
+  /// Computes the rows of C that the shard of this step gives. Each stream has its own cuBLAS handle: with
+  /// one handle for both, cuBLAS may choose another workspace in each run, and C's last bits may differ.
   void multiply(int step, const T* shard, const T* b, T* c, cudaStream_t on) {
     const TimelineScope name("step ", step, ": multiply shard ", ring_.shard(step));
-    // [task ring_product: which rows of C does the shard of this step give, and whose workspace is free?]
+    // [task ring_product: which rows of C does the shard of this step give, and which handle is free?]
     const Range rows = ring_.rows(step);
     matmul_row_major(rank_.cublas(step % 2), on, {rows.size(), columns_, k_}, shard, b,
                      c + rows.begin * columns_);
@@ -103,7 +103,7 @@ class RingTwoStreams {
   Rank& rank_;
   copy_engine::RingPush<T> ring_;
   std::int64_t columns_, k_;
-  std::vector<Event> here_;  // the shards of steps 1, 2, ...
+  std::vector<Event> here_;  // the shards of steps 1, 2, ... have arrived
   Event second_done_;
 };
 

@@ -274,7 +274,7 @@ class VariationTest(WorkTest):
         for name in ("TASKS.md", "README.md", "ring_all_gather.cuh"):
             text = (folder / name).read_text(encoding="utf-8")
             self.assertIsNotNone(re.search(r"to\s+(///? )?the right", text), name)
-            self.assertIsNone(re.search(r"one rank to the left|goes on to the left|to the left neighbour", text), name)
+            self.assertIsNone(re.search(r"one rank to the left|send a shard to the left|to the left neighbour", text), name)
 
     def test_whose_data_come_first(self) -> None:
         def copy(time: float, what: str) -> dict:

@@ -1,5 +1,5 @@
-// Chapter 03 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and with
-// GEMMs as fast as the multiprocessors that NCCL leaves free allow.
+// Chapter 03 on virtual GPUs: right in any order of events, moving just the bytes of its cost card. GEMMs are
+// slower only if they need the multiprocessors that NCCL occupies.
 #include <gtest/gtest.h>
 
 #include "03_ring_all_gather/ring_all_gather.cuh"
@@ -38,7 +38,7 @@ struct Times {
   double ring = 0, split_only = 0, one_after_the_other = 0;
 };
 
-/// With a shard of 128 rows and so many columns on each rank. The values do not matter.
+/// Modelled times, in ms, with shards of 128 rows and `columns` columns on each rank.
 Times times_on(int ranks, std::int64_t columns) {
   vgpu::reset();
   Times times;

@@ -1,5 +1,5 @@
-// Experiment of chapter 05: when a rank publishes its shard and passes the barrier, relative to its first
-// GEMM: the five openings of the pull, side by side.
+// Experiment of chapter 05: times the five openings of the pull: the copy that publishes the shard, and the
+// barrier, before, beside or after the first GEMM.
 #include <array>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 const ChapterInfo kExperiment = gather_chapter({
     .name = "05_two_streams/openings",
-    .summary = "The five openings of the pull: local copy and barrier, seen from the first GEMM.",
+    .summary = "The five openings of the pull: copy and barrier before, beside or after the first GEMM.",
     .variants = {"before", "beside", "copy_first", "after", "barrier_after"},
     .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
 });
@@ -25,8 +25,8 @@ constexpr std::array<std::pair<const char*, Opening>, 5> kOpenings = {
      {"after", Opening::kAfter},
      {"barrier_after", Opening::kBarrierAfter}}};
 
-/// Times the pull with each of its openings, compares all of their results, prints one line for each and adds
-/// one result. With --timeline each is a section. Collective.
+/// For each opening: times the pull, compares its result with the right one, prints a line, and adds a result
+/// to the report. With --timeline each opening is a section of the timeline. Collective.
 template <Floating T>
 void compare(GatherProblem<T>& problem, Options options, Report& report) {
   const bool timeline = !options.timeline.empty();

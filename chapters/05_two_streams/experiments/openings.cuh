@@ -1,5 +1,5 @@
-// Chapter 05: when a rank publishes its shard, and when it passes the barrier after that, relative to its
-// first GEMM, which needs neither.
+// Chapter 05: five openings of the pull: the copy that publishes the shard, and the barrier, before, beside
+// or after the first GEMM, which needs neither.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,11 +11,11 @@ namespace overlap::two_streams {
 /// The first is the lesson's and PyTorch's choice; the others are the four scenarios in a comment of
 /// PyTorch's source, which leaves them to the GPU's scheduler. Here events force them.
 enum class Opening {
-  kBefore,        ///< copy and barrier, then the product
-  kBeside,        ///< "ideal scenario 0": both beside the product
-  kCopyFirst,     ///< "ideal scenario 1": the copy before the product, the barrier beside it
-  kAfter,         ///< "suboptimal scenario 0": both after the product
-  kBarrierAfter,  ///< the other "suboptimal scenario 0": the copy beside the product, the barrier after it
+  kBefore,        ///< copy and barrier, then the first GEMM
+  kBeside,        ///< "ideal scenario 0": both beside the first GEMM
+  kCopyFirst,     ///< "ideal scenario 1": the copy before the first GEMM, the barrier beside it
+  kAfter,         ///< "suboptimal scenario 0": both after the first GEMM
+  kBarrierAfter,  ///< the other "suboptimal scenario 0": the copy beside the first GEMM, the barrier after it
 };
 
 /// PullTwoStreams with any of the openings.
@@ -37,8 +37,8 @@ class PullWithOpening {
  private:
   static constexpr int kPublished = PullTwoStreams<T>::kPublished;
 
-  // In any order, after the opening the second stream is ordered after the barrier and after the caller's
-  // stream. The caller's stream pulls after the second one has, and so after the barrier.
+  // With each opening, pulls on the second stream are ordered after the barrier and after earlier work in
+  // `stream`. The caller's stream pulls only after the second stream has, and so after the barrier, too.
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
     const cudaStream_t second = rank_.second_stream();
     switch (opening_) {

@@ -1,4 +1,4 @@
-// Chapter 05: how many waves a product takes as P sub-products, on one stream and on two.
+// Chapter 05: how many waves a GEMM takes when it is cut into P parts, on one stream and on two.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 
 namespace overlap::two_streams {
 
-/// Waves of a rank's whole product, and of its P sub-products: one after the other, where each has a partial
-/// wave of its own, and on two streams, where the next one fills it.
+/// Waves of a rank's whole GEMM, and of its P parts: on one stream each part has its own partial wave, on two
+/// streams the next part fills it.
 struct SplitWaves {
   std::int64_t whole;        ///< N + 1, if the last wave is partial
   std::int64_t one_stream;   ///< up to N + P
-  std::int64_t two_streams;  ///< as few as all tiles together need, if any two sub-products fill the GPU
+  std::int64_t two_streams;  ///< as few as all tiles together need, if any two neighbours fill the GPU
 };
 
-/// Waves of products with so many tiles each, on two alternating streams: in each wave at most one product of
-/// each stream runs, and the earlier one has its tiles placed first.
+/// Waves on two alternating streams, where GEMM i has tiles[i] tiles: in each wave at most one GEMM of each
+/// stream runs, and the earlier GEMM has its tiles placed first.
 inline std::int64_t waves_on_two_streams(const std::vector<std::int64_t>& tiles,
                                          std::int64_t multiprocessors) {
-  std::array<std::size_t, 2> next = {0, 1};  // of each stream
+  std::array<std::size_t, 2> next = {0, 1};  // the next GEMM of each stream
   std::vector<std::int64_t> left = tiles;
   std::int64_t waves = 0;
   for (;;) {

@@ -14,14 +14,14 @@ namespace {
 
 const ChapterInfo kExperiment = gather_chapter({
     .name = "05_two_streams/sweep",
-    .summary = "One stream and two over a range of m, as waves and as times.",
+    .summary = "What a second stream gains, over a range of m: as waves and as times.",
     .variants = {"sweep"},
     .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
 });
 
-/// Times all of it for m times each factor; prints one line for each m and adds one result. Each variant's
-/// last timed result is compared with GEMM only's. Throws Skip, with the reason, if there is no sweep.
-/// Collective.
+/// For each factor: times all variants with m times the factor, prints a line, and adds a result to the
+/// report. Compares the C of each variant's last timed call with that of GEMM only. Throws Skip if the ring
+/// cannot run. Collective.
 template <Floating T>
 void sweep(Rank& rank, Options options, const std::vector<double>& factors, Report& report) {
   options.variants = {"copy_engine_ring", "ring_two_streams", "split_one", "split_two", "transfers"};
@@ -43,7 +43,7 @@ void sweep(Rank& rank, Options options, const std::vector<double>& factors, Repo
 }
 
 void run(const Options& options, Report& report) {
-  // The values of m in the sweep, by the requested m: fewer where a CPU multiplies.
+  // Factors of the requested m; fewer on virtual GPUs, where the CPU multiplies.
   const std::vector<double> factors = backend::modelled_time()
                                           ? std::vector<double>{1, 2, 4}
                                           : std::vector<double>{0.125, 0.25, 0.5, 1, 2, 4};

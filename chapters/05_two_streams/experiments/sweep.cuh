@@ -1,4 +1,4 @@
-// Chapter 05: what the sweep times for each m, and the line that it prints of it.
+// Chapter 05: the variants that the sweep times for each m, and its table.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,8 +16,8 @@
 
 namespace overlap::two_streams {
 
-/// What is timed for each m: GEMM only, its sub-products and the ring, both on one stream and on two, and the
-/// transfers.
+/// The variants that are timed for each m beside GEMM only: its parts and the ring, each on one stream and on
+/// two, and the transfers alone.
 template <Floating T>
 void add_variants(DenseBench& bench, GatherProblem<T>& problem) {
   bench.add("split_one", product<SplitOnly<T>>(1), problem);
@@ -28,7 +28,7 @@ void add_variants(DenseBench& bench, GatherProblem<T>& problem) {
   bench.add("transfers", part<copy_engine::RingPush<T>>(Role::kCommunication, push), problem);
 }
 
-/// The table, without lines.
+/// The empty table.
 inline ResultTable sweep_table() {
   return ResultTable({{"m", "m"},
                       {"waves", "waves"},
@@ -43,7 +43,7 @@ inline ResultTable sweep_table() {
                       {"against no overlap", "speedup_of_overlap", digits(2, 1, " x")}});
 }
 
-/// One m's line. Rank 0 has it.
+/// Adds the row of one m. Only rank 0 calls it.
 inline void add_row(ResultTable& table, const DenseBench& bench) {
   const DenseProblem& problem = bench.problem();
   const auto [m, n, k] = problem.whole();
@@ -69,7 +69,7 @@ inline void add_row(ResultTable& table, const DenseBench& bench) {
              {"ring_two_streams_ms", two},
              {"transfers_ms", ms("transfers")},
              {"speedup_of_two_streams", one / two},
-             {"speedup_of_overlap", (alone + ms("transfers")) / two}},  // against all of A, then the product
+             {"speedup_of_overlap", (alone + ms("transfers")) / two}},  // against transfers, then the GEMM
             {{"split 1", ms("split_one") / alone},
              {"split 2", ms("split_two") / alone},
              {"ring 1", one / alone},

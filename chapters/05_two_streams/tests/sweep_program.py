@@ -9,7 +9,7 @@ class Program(dense_program.DenseProgram):
     no_variant = "ring_two_streams"
 
     def are_right(self, *names: str) -> str:
-        """Nothing is printed of results; each variant's last one is compared."""
+        """The sweep compares each variant's last result, but prints no line about it."""
         return "Ring on one stream and on two"
 
     def test_no_peer_access(self) -> None:

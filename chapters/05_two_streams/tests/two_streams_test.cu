@@ -60,7 +60,7 @@ void expect_a_handle_for_each_stream(int ranks) {
     GatherProblem<float> problem(rank, {32, 16, 8}, 1);
     Algorithm algorithm(rank, problem.whole());
     problem.fill_exact();
-    rank.barrier();  // a fill waits for the GPU, which other ranks may share: not while their streams wait
+    rank.barrier();  // fill_exact() waits for an idle GPU: no rank that shares it may have called run() yet
     algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
     rank.synchronize(rank.stream());
     cudaStream_t first = nullptr, second = nullptr;
@@ -121,21 +121,21 @@ TEST(PullTwoStreamsCost, CountsUnevenAndEmptyShares) {
 
 TEST(SplitWaves, CountsPartialWaves) {
   // The article's example with its 8 shards: 4096 x 4096 in 256 x 256 tiles are 256 tiles, 2 waves on 132
-  // multiprocessors. Eight sub-products of 32 tiles are 8 partial waves on one stream. On two streams two of
-  // them, 64 tiles, run at a time: the next one of a stream waits for its previous one.
+  // multiprocessors. Eight parts of 32 tiles are 8 partial waves on one stream. On two streams two parts, 64
+  // tiles, run at a time: the next part of a stream waits for the previous part of that stream.
   const SplitWaves split = split_waves({4096, 4096, 1}, 8, {256, 256}, 132);
   EXPECT_EQ(split.whole, 2);
   EXPECT_EQ(split.one_stream, 8);
   EXPECT_EQ(split.two_streams, 4);
-  // Shares that do not fill their last row of tiles need more tiles, which a second stream does not recover.
+  // Parts that do not fill their last row of tiles need more tiles, which a second stream does not recover.
   const SplitWaves uneven = split_waves({4 * 65, 128, 1}, 4, {64, 128}, 2);
   EXPECT_EQ(uneven.whole, 3);
   EXPECT_EQ(uneven.one_stream, 4);
   EXPECT_EQ(uneven.two_streams, 4);
-  // Two shares of 65 and 64 rows: the larger one needs a second row of tiles.
+  // Two parts of 65 and 64 rows: the larger part needs a second row of tiles.
   EXPECT_EQ(split_waves({129, 128, 1}, 2, {64, 128}, 1).one_stream, 3);
   EXPECT_EQ(split_waves({129, 128, 1}, 2, {64, 128}, 1).two_streams, 3);
-  // 4 products of 10 tiles on 8 multiprocessors: any two have enough for all.
+  // 4 parts of 10 tiles on 8 multiprocessors: any two parts fill the GPU.
   const SplitWaves filled = split_waves({4 * 64, 1280, 1}, 4, {64, 128}, 8);
   EXPECT_EQ(filled.one_stream, 8);
   EXPECT_EQ(filled.two_streams, 5);

@@ -98,8 +98,8 @@ double ms_of(MatmulShape shape, More... more) {
 }
 
 // Tiles of 128 rows and 64 columns, 8 multiprocessors, 4 ranks.
-constexpr MatmulShape kPartialWaves = {4 * 128, 4 * 640, 256};  // 10 tiles each: a wave, and a quarter of one
-constexpr MatmulShape kWholeWaves = {4 * 128, 4 * 512, 256};    // 8 tiles each: a whole wave
+constexpr MatmulShape kPartialWaves = {4 * 128, 4 * 640, 256};  // 10 tiles a part: 1.25 waves
+constexpr MatmulShape kWholeWaves = {4 * 128, 4 * 512, 256};    // 8 tiles a part: a whole wave
 
 TEST_F(OnVirtualGpus, TheSecondStreamFillsPartialWaves) {
   const double one = ms_of<copy_engine::CopyEngineRing<__half>>(kPartialWaves),
@@ -125,13 +125,13 @@ TEST_F(OnVirtualGpus, OpeningsAreAsGoodAsTheirNames) {
   EXPECT_LE(ms(Opening::kBarrierAfter), ms(Opening::kAfter));
 }
 
-// The sweep's printed values against the times of its GEMMs, in units of a GEMM of one tile.
+// The waves that the sweep prints against the modelled times of its GEMMs, in units of a GEMM of one tile.
 TEST_F(OnVirtualGpus, PredictedWavesAreThoseOfTheModel) {
   constexpr std::int64_t kDepth = 1024;  // a wave takes fifty times as long as a launch
   struct Columns {
     std::int64_t m, n_of_rank;
   };
-  // Tiles have two rows for a column: 65 rows fill half of one, 129 take two, and 576 columns are 9 tiles.
+  // Tiles are 128 x 64: 65 rows fill half of a tile, 129 rows take two, and 576 columns are 9 tiles.
   for (const auto [m, n_of_rank] :
        {Columns{65, 512}, Columns{512, 640}, Columns{576, 512}, Columns{520, 576}, Columns{129, 1024},
         Columns{1032, 64}, Columns{40, 130}, Columns{9, 64}}) {
