@@ -183,7 +183,7 @@ struct ExchangingThread {
         out.advance();
       }
     }
-    // [task raise: for what does the flag wait, so that the owner finds the data where they belong?]
+    // [task raise: which wait ensures that an owner that sees the flag finds the data in its slot?]
     ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});  // the slot is written; .read would only free the buffer
     raise_signal(exchange.flags[tile.owner] + exchange.flag(order.rank, number_of(tile)), exchange.epoch);
     // [/task]

@@ -211,7 +211,7 @@ struct Meeting {
   /// Called by all threads of the block. Writes of any rank's block b before the barrier are visible to all
   /// ranks' blocks b after it.
   __device__ void meet(std::uint32_t call) const {
-    // [task meet: what must come before the signal, which thread awaits which rank, and what comes behind?]
+    // [task meet: what must precede the signal, which thread awaits which rank, and what must follow?]
     __syncthreads();
     if (static_cast<int>(threadIdx.x) < words.count) {
       const int peer = static_cast<int>(threadIdx.x);
