@@ -23,7 +23,7 @@ inline constexpr int kCallsCompared = 5;  ///< of each variant, on the same rand
 inline Accumulation accumulation_of(std::string_view variant, ElementType type, int ranks) {
   if (ranks == 1) return {};
   const bool in_f32 = variant.ends_with("_f32");
-  // `added_up` rounds a partial sum, and each sum that contains it, but the first: 0 + x is x.
+  // `added_up` rounds a partial sum, then each sum that contains it; the first sum, 0 + x, is exact.
   const int roundings = variant.starts_with("added_up") ? ranks - 1 : 1;
   return {in_f32 ? ElementType::kF32 : type, roundings};
 }

@@ -136,7 +136,7 @@ TEST(Block, IsSkippedWhereTmaCannotStepOverItsRows) {
 }
 
 TEST(CostOf, ABlockIsThePagesCostCard) {
-  // A rank's 1024 of 8192 tokens are a shard on the way in, and 8 x 32 tiles of 128 x 256 on the way back.
+  // A rank's 1024 of 8192 tokens are a shard of the first GEMM, and 8 x 32 tiles of 128 x 256 of the second.
   const Cost cost = FusedBlock<__half>::cost({8192, 28672, 8192}, 8, 3);
   const std::int64_t shard = 1024 * 8192 * 2, hidden = 8192 * 3584 * 2;
   EXPECT_EQ(cost.messages, 7 + 7 * 256);
