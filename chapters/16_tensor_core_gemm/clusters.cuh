@@ -33,7 +33,7 @@ struct PairRing : Ring<T, Shape> {
   /// Called by a consumer warp that has read the stage: one lane arrives at the `empty` barriers of both
   /// blocks.
   __device__ __forceinline__ void release(int stage) {
-    // [task release_pair: who fills this stage, and must know that it has been read?]
+    // [task release_pair: which blocks fill this stage, so at which barriers does its reader arrive?]
     if (wgmma::elect_one()) {
       for (unsigned rank = 0; rank < kPair; ++rank) wgmma::arrive_in_block(&this->empty[stage], rank);
     }
@@ -55,15 +55,15 @@ struct PairedOrder {
   }
   /// Number of tiles, including those outside C.
   __host__ __device__ constexpr int tiles() const { return kPair * pairs().tiles(); }
-  /// Place of tile number `index` of the order. Both blocks of a cluster take theirs at the same time.
+  /// Place of tile number `index` of the order. The two blocks of a cluster take the two tiles of a pair.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
     const TilePlace pair = place_of(index / kPair, pairs(), group / kPair);
     return {pair.m * kPair + index % kPair, pair.n};
   }
 };
 
-/// Called by one thread of each block. As load_stage(), but of B a block loads the half of its rank in the
-/// cluster, for both blocks.
+/// Called by one thread of each block. As load_stage(), but the block of rank r in the cluster loads only
+/// half r of B's columns, for both blocks.
 template <Major B, SixteenBit T, typename Tile>
 __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const CUtensorMap& a,
                                                    const CUtensorMap& b, Corner from, int block,
@@ -73,7 +73,7 @@ __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const 
   static_assert(kColumns % kSpan == 0);
   const int rank = static_cast<int>(ptx::get_sreg_cluster_ctarank());
   const int k = block * kSpan;
-  // [task load_pair: how many bytes come into this block, and which of them does it load?]
+  // [task load_pair: how many bytes arrive in this block, and which of them does it load?]
   // The other block's half may arrive before this line: the phase stays open until this arrival.
   ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, sizeof stage);
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
@@ -140,7 +140,7 @@ struct ClusterMulticast : StoredByTma<Shape> {
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_in_pairs<TmaStore, T, Tile, B>;
-  /// Enqueues it.
+  /// Enqueues the kernel.
   template <Major B, SixteenBit T>
   static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
     const OperandMaps<T, Tile, B> maps(a, b, shape, kPair);

@@ -55,7 +55,7 @@ struct OneStage {
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_one_stage<T, Tile, B>;
-  /// Enqueues it.
+  /// Enqueues the kernel.
   template <Major B, SixteenBit T>
   static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
     const OperandMaps<T, Tile, B> maps(a, b, shape);

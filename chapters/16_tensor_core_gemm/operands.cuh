@@ -51,7 +51,7 @@ struct OperandMaps {
   CUtensorMap a;  ///< boxes of a tile's rows
   CUtensorMap b;  ///< boxes of its columns
 
-  /// Of A[m, k] and B[k, n], or B[n, k] with Major::kK. `blocks`: blocks of a cluster that share the columns.
+  /// For A[m, k] and B[k, n] (B[n, k] with Major::kK). `blocks`: blocks of a cluster that share the columns.
   OperandMaps(const T* a_data, const T* b_data, MatmulShape shape, int blocks = 1)
       : a(tensor_map(a_data, shape.m, shape.k, Tile::kM)),
         b(B == Major::kMN ? tensor_map(b_data, shape.k, shape.n, kSpan)
@@ -63,7 +63,7 @@ struct OperandMaps {
 template <Major B, SixteenBit T, typename Tile>
 __device__ __forceinline__ void load_stage(Stage<T, Tile>& stage, const CUtensorMap& a, const CUtensorMap& b,
                                            Corner from, int block, std::uint64_t* full) {
-  // [task load: how many bytes will come, and which boxes of A and B are they?]
+  // [task load: how many bytes does `full` expect, and which boxes of A and B are copied?]
   ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, sizeof stage);
   const int k = block * kSpan;
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
@@ -92,7 +92,7 @@ __device__ __forceinline__ void multiply_stage(Fragment<Tile::kN>& sum, const St
   constexpr int kStep = wgmma::kDepth * sizeof(T);  // bytes to the next 16 k, in a row of k
   constexpr int kStepB = B == Major::kK ? kStep : wgmma::kDepth * kSpan * sizeof(T);
   wgmma::fence();
-  // [task multiply: four products of depth 16 are one stage; where does each find its operands?]
+  // [task multiply: a stage is four wgmma of depth 16; where does each find its operands?]
 #pragma unroll
   for (int i = 0; i < kSpan / wgmma::kDepth; ++i) {
     wgmma::mma<T, Major::kK, B>(sum, wgmma::advance(a, i * kStep), wgmma::advance(b, i * kStepB),
@@ -102,7 +102,7 @@ __device__ __forceinline__ void multiply_stage(Fragment<Tile::kN>& sum, const St
   wgmma::commit();
 }
 
-/// Waits until the phase of that parity is complete.
+/// Waits until the phase of this parity is complete.
 __device__ __forceinline__ void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
   while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
   }

@@ -17,7 +17,7 @@ inline void require_sizes_of(const Options& options, Report&) {
   require_all_sizes(options.shape, options.gpus);
 }
 
-/// The planner's rule for a kernel that always takes the large tile. `numbers` adds to the tile's numbers.
+/// The planner's rule for a kernel that takes the large tile. `numbers`: inputs of the rule beside the tile.
 inline Plan<DenseCall> tile_plan(std::string rule,
                                  std::function<Results::Fields(const DenseCall&)> numbers = {}) {
   return {.steps = [rule = std::move(rule), numbers = std::move(numbers)](const DenseCall& call) {

@@ -31,7 +31,7 @@ struct Ring {
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // makes the mbarriers visible to TMA
   }
 
-  /// Waits until all consumers have read the stage: until its phase of that parity is complete.
+  /// Waits until all consumers have read the stage: until the phase of `empty` with this parity is complete.
   __device__ __forceinline__ void await_empty(int stage, std::uint32_t parity) {
     await_phase(&empty[stage], parity);
   }
@@ -76,7 +76,7 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
   Fragment<Tile::kN> sum;
   RingPlace<Tile::kStages> place, last;
   for (int block = 0; block < tiling.along_k; ++block) {
-    // [task ring: one product runs while the next begins; whose stage is free then, and what goes there?]
+    // [task ring: while this stage is multiplied, which stage is free, and which k-block is loaded into it?]
     await_phase(&ring.full[place.stage], place.parity);
     multiply_stage<B>(sum, ring.stages[place.stage], group, block > 0);
     if (block > 0) {
@@ -113,7 +113,7 @@ struct RingOfStages {
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_ring<T, Tile, B>;
-  /// Enqueues it.
+  /// Enqueues the kernel.
   template <Major B, SixteenBit T>
   static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
     const OperandMaps<T, Tile, B> maps(a, b, shape);

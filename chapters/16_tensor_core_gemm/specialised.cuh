@@ -31,9 +31,9 @@ __device__ __forceinline__ void for_each_tile(const Order& order, const Body& bo
     body(order(index));
 }
 
-/// The producer thread: waits for each stage to be empty and calls load(stage, place of the tile, number of
-/// the k-block, `full` barrier of the stage), across the ends of tiles. Starts at `place` of the ring, and
-/// returns the place behind its last stage.
+/// The producer thread: for each k-block of all the block's tiles, waits for the next stage to be empty and
+/// calls load(stage, place of the tile, number of the k-block, `full` barrier of the stage). Starts at
+/// `place` of the ring, and returns the place behind its last stage.
 template <typename Stages, typename Order, typename Load, typename Place = RingPlace<Stages::Tile::kStages>>
 __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, int along_k, const Load& load,
                                             Place place = {}) {
@@ -109,7 +109,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
-    // [task loader: who of these 128 threads loads?]
+    // [task loader: which of these 128 threads loads?]
     if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
       load_tiles(shared.ring, order, order.tiling.along_k,
                  [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
@@ -149,14 +149,14 @@ struct Specialised {
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_specialised<Store, T, Tile, B>;
-  /// Enqueues it.
+  /// Enqueues the kernel.
   template <Major B, SixteenBit T>
   static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
     launch_in_groups<B>(kTileGroup, blocks, a, b, c, shape, stream);
   }
 
  protected:
-  /// Enqueues it with groups of `group` rows of tiles; see place_of().
+  /// Enqueues the kernel with groups of `group` rows of tiles; see place_of().
   template <Major B, SixteenBit T>
   static void launch_in_groups(int group, int blocks, const T* a, const T* b, T* c, MatmulShape shape,
                                cudaStream_t stream) {
@@ -177,7 +177,7 @@ struct Persistent : Specialised<Shape, Store> {
 
   /// Blocks of the grid.
   static int blocks(Tiling tiling, int multiprocessors) { return std::min(tiling.tiles(), multiprocessors); }
-  /// Enqueues it.
+  /// Enqueues the kernel.
   template <Major B, SixteenBit T>
   static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
     Persistent::template launch_in_groups<B>(kTileGroup, blocks, a, b, c, shape, stream);

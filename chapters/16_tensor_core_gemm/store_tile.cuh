@@ -53,8 +53,8 @@ struct PlainStore {
 };
 
 /// Stores by TMA: a warpgroup writes kSpan columns of its sums to a buffer in shared memory, and one TMA copy
-/// stores them. Meanwhile the warpgroup writes the next columns to its other buffer, and then multiplies on.
-/// (The article's EPILOGUE_SUBTILE.)
+/// stores them. Meanwhile the warpgroup writes the next columns to its other buffer, and then begins the next
+/// tile. (The article's EPILOGUE_SUBTILE.)
 struct TmaStore {
   /// Buffers of a warpgroup, each for kSpan columns of its rows. Two alternate; one is enough if the tile has
   /// only kSpan columns.
@@ -88,8 +88,8 @@ struct TmaStore {
 #pragma unroll
     for (int part = 0; part < Parts; ++part) {
       auto* buffer = staging.buffers[part % kBuffers];
-      // [task drain: what must be over before the buffer is written, and before it is copied?]
-      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<kBuffers - 1>{});  // its last copy
+      // [task drain: what must be complete before the buffer is written, and before it is copied?]
+      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<kBuffers - 1>{});  // frees this buffer
       wgmma::named_barrier(barrier, wgmma::kThreads);
       write(buffer, part, thread);
       ptx::fence_proxy_async(ptx::space_shared);  // each thread's stores, before a copy reads them

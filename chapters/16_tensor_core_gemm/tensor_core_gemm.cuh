@@ -1,7 +1,7 @@
 // Chapter 16: C = A B by our own kernel, on the tensor cores of Hopper.
 //
 // Source: the GEMM kernel that "AllGather GEMM" (Triton-distributed) and "Collective matmul" (JAX Pallas)
-// both take as given; the page beside this file gives the differences, and why.
+// both take as given; README.md says where this kernel differs from theirs, and why.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -65,7 +65,7 @@ struct TilePlace {
 /// column. Tiles that are computed at the same time then form a square of C rather than a row, so they share
 /// more of A and B in the L2 cache. (The article's GROUP_SIZE_M.) A group of 1 is row by row.
 __host__ __device__ constexpr TilePlace place_of(int index, Tiling tiling, int group) {
-  // [task order: which rows of tiles belong to the group of this index, and where in the group is it?]
+  // [task order: which rows of tiles has the group of this index, and where in the group is its tile?]
   // [blank] return {};
   const int first = index / (group * tiling.along_n) * group;
   const int rows = tiling.along_m - first < group ? tiling.along_m - first : group;

@@ -34,8 +34,8 @@ struct Exchange {
   CUtensorMap to[kMaxRanks];        ///< [owner]: this rank's slot on it
   CUtensorMap from[kMaxRanks];      ///< [summand]: its slot on this rank
   std::uint32_t* flags[kMaxRanks];  ///< [owner]: its flags, see flag()
-  int summands;                     ///< that an owner adds, its own included
-  int own;                          ///< index of its own one
+  int summands;                     ///< number that an owner adds, its own summand included
+  int own;                          ///< index of the owner's own summand
   int max_tiles;
   std::uint32_t epoch;  ///< number of the call
   unsigned* stop;       ///< Rank::abort_flag()
@@ -50,7 +50,7 @@ struct Exchange {
 struct InSlots {
   static constexpr int slots(int ranks) { return ranks; }     ///< number of slots on an owner
   static constexpr int slot(int source) { return source; }    ///< slot of `source`
-  static constexpr int summands(int ranks) { return ranks; }  ///< that an owner adds, its own included
+  static constexpr int summands(int ranks) { return ranks; }  ///< number that an owner adds
   static constexpr int own(int rank) { return rank; }         ///< index of the owner's own summand
 
   /// Starts the copy of a part to `column` and `row` of the slot.
@@ -134,8 +134,8 @@ struct ExchangingThread {
   PartBuffers* buffers;
   PartBarriers* barriers;
   Progress& progress;
-  Place out = {};  ///< next buffer to send, of all warpgroups
-  Place in = {};   ///< next buffer to fetch into, of all warpgroups
+  Place out = {};  ///< next buffer to send, the same place for each warpgroup
+  Place in = {};   ///< next buffer to fetch into, likewise
 
   /// Sends or fetches all of the block's tiles.
   __device__ __forceinline__ void run() {
@@ -153,7 +153,7 @@ struct ExchangingThread {
   }
 
  private:
-  /// The number of a tile among its owner's.
+  /// The number of a tile among its owner's tiles.
   __device__ __forceinline__ int number_of(OwnedTile tile) const {
     return tile.place.m * order.owners.along_n + tile.place.n;
   }
@@ -168,7 +168,7 @@ struct ExchangingThread {
     if (order.owners.rows(tile.owner) > 0) {
       for (int part = 0; part < kParts; ++part) {
         for (int group = 0; group < Tile::kGroups; ++group) {
-          // [task send: when may a part leave, and when may its buffer be filled again?]
+          // [task send: when may a part be sent, and when may its buffer be filled again?]
           await_phase(&barriers[group].filled[out.stage], out.parity);
           if (kEvenly && loads >= 0)
             progress.await(loads +
@@ -183,7 +183,7 @@ struct ExchangingThread {
         out.advance();
       }
     }
-    // [task raise: for what does the flag wait, so that the owner finds the data where they belong?]
+    // [task raise: which wait ensures that an owner that sees the flag finds the data in its slot?]
     ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});  // the slot is written; .read would only free the buffer
     raise_signal(exchange.flags[tile.owner] + exchange.flag(order.rank, number_of(tile)), exchange.epoch);
     // [/task]
@@ -193,7 +193,7 @@ struct ExchangingThread {
   __device__ __forceinline__ void fetch(OwnedTile tile) {
     const Owners& owners = order.owners;
     const Corner corner = tile.place.template corner<Tile>();
-    // [task await: whose flags, and what lets TMA see what they stand for?]
+    // [task await: which ranks' flags are awaited, and what orders TMA's loads after these waits?]
     for (int source = 0; source < owners.ranks; ++source) {
       if (source == order.rank) continue;
       await_signal(exchange.flags[order.rank] + exchange.flag(source, number_of(tile)), exchange.epoch,
@@ -202,14 +202,14 @@ struct ExchangingThread {
     ptx::fence_proxy_async(ptx::space_global);
     // [/task]
     if (owners.rows(order.rank) == 0) return;
-    constexpr int kOfResult = kSpan / kPartColumns<W>;  // parts per part of C
+    constexpr int kOfResult = kSpan / kPartColumns<W>;  // parts per kSpan columns
     for (int part = 0; part < kParts; part += kOfResult) {
       for (int i = 0; i < exchange.summands; ++i) {
         const int source = summand(i);
         if (source == exchange.own) continue;
         for (int half = 0; half < kOfResult; ++half) {
           for (int group = 0; group < Tile::kGroups; ++group) {
-            // [task fetch: when may a buffer be filled, and how many bytes will come?]
+            // [task fetch: when may a buffer be filled, and how many bytes does its barrier expect?]
             PartBarriers& mine = barriers[group];
             std::byte* buffer = buffers[group].parts[in.stage];
             await_phase(&mine.added[in.stage], in.parity ^ 1);
@@ -245,7 +245,7 @@ struct Exchanger {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
 #pragma unroll
     for (int part = 0; part < Tile::kN / kPartColumns<W>; ++part) {
-      // [task hand_out: when may the buffer be filled, and what comes between that and the copy?]
+      // [task hand_out: when may the buffer be filled, and what must stand between the writes and the copy?]
       await_phase(&barriers.sent[out.stage], out.parity ^ 1);
       Wire::template write<T>(sum.value + part * kPartValues<W>, buffers.parts[out.stage], thread);
       ptx::fence_proxy_async(ptx::space_shared);  // each thread's stores, before a copy reads them
@@ -261,7 +261,7 @@ struct Exchanger {
   __device__ __forceinline__ void add_parts(const float* own, const Exchange& exchange,
                                             float (&total)[Count]) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
-    // [task add: whose sums are where, and what is the order?]
+    // [task add: where is each rank's summand, and in which order are they added?]
     for (int index = 0; index < exchange.summands; ++index) {
       if (summand(index) == exchange.own) {
 #pragma unroll

@@ -2,8 +2,8 @@
 // their owners while it multiplies the next ones, and adds the partial tiles of the others to its own: no
 // second kernel, no barrier, no stream but the caller's.
 //
-// Source: ours. Chapter 06's all-to-all with one sum, in the epilogue of chapter 16's kernel. The page beside
-// this file describes other systems.
+// Source: ours. Chapter 06's all-to-all with one sum, in the epilogue of chapter 16's kernel. README.md
+// describes other systems.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -56,8 +56,8 @@ class FusedReduceScatter {
   using W = typename Wire::template Type<T>;  ///< type of a partial sum on the wire
 
   /// Collective. Allocates all memory of run(). The kernel leaves `set_aside` multiprocessors to other
-  /// waiting kernels, see multiprocessors_to_wait_on(). Throws UsageError as that, require_all_sizes() and
-  /// Owners::of() do; CudaError; Skip unless the GPU has compute capability 9.0, all pairs of GPUs have peer
+  /// waiting kernels. Throws UsageError as multiprocessors_to_wait_on(), require_all_sizes() and Owners::of()
+  /// do; CudaError; Skip unless the GPU has compute capability 9.0, all pairs of GPUs have peer
   /// access, and ranks that share a GPU leave room for a block of each.
   FusedReduceScatter(Rank& rank, MatmulShape whole, int set_aside = 0)
       : rank_(rank),

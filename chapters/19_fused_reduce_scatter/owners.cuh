@@ -53,7 +53,7 @@ struct Owners {
   /// Number of rows of an owner.
   __host__ __device__ constexpr int rows(int owner) const { return first_row[owner + 1] - first_row[owner]; }
   /// An owner's tiles. An owner without rows has one row of empty tiles, because it must see a flag of every
-  /// rank in every call: otherwise it could run two calls ahead of a rank (see Slots).
+  /// rank in every call: otherwise it could run two calls ahead (see FusedReduceScatter::exchange()).
   __host__ __device__ constexpr Tiling tiling(int owner) const {
     const int along_m = (rows(owner) + tile_rows - 1) / tile_rows;
     return {along_m > 0 ? along_m : 1, along_n, along_k};
@@ -82,7 +82,7 @@ struct OwnedOrder {
   __host__ __device__ constexpr int tiles() const { return owners.tiles(); }
   /// Tile number `index` of the order.
   __host__ __device__ constexpr OwnedTile operator()(int index) const {
-    // [task owner: whose tiles come first, whose last, and where does one's end?]
+    // [task owner: which owner's tiles are first, which last, and where does an owner's sequence end?]
     // [blank] const int owner = rank;
     // [blank] index %= owners.tiling(rank).tiles();
     int owner = (rank + 1) % owners.ranks;

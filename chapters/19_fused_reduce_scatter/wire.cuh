@@ -29,7 +29,7 @@ inline constexpr int kPartColumns = kPartRowBytes / int{sizeof(W)};
 template <typename W>
 inline constexpr int kPartValues = kPartColumns<W> / 2;
 
-/// Address of two neighbours at an even column, in the tensor map's swizzle: chunk c of row r lies at
+/// Address of the two elements from an even column on, in the tensor map's swizzle: chunk c of row r lies at
 /// c XOR r mod 8.
 template <typename W, typename Part>
 __device__ __forceinline__ auto* pair_in(Part* part, int row, int column) {
@@ -37,8 +37,8 @@ __device__ __forceinline__ auto* pair_in(Part* part, int row, int column) {
   return part + row * kPartRowBytes + (byte / 16 ^ row % 8) * 16 + byte % 16;
 }
 
-/// Loads two neighbours and converts them to f32. (Via a variable: the race detector does not see a load into
-/// a function's argument.)
+/// Loads two adjacent elements and converts them to f32. (Via a variable: the race detector does not see a
+/// load into a function's argument.)
 ///@{
 __device__ __forceinline__ float2 load_pair(const std::byte* from, const __half*) {
   const __half2 pair = *reinterpret_cast<const __half2*>(from);

@@ -30,7 +30,7 @@ inline constexpr int kPacksOfAThread = 2;  ///< packs of a row per thread, at mo
 __device__ inline float sum_of_block(float value) {
   __shared__ float sums[kNormThreads / kWarp];
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffu, value, lanes);
-  __syncthreads();  // the row before has been read
+  __syncthreads();  // all threads have read the previous row's sums
   if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = value;
   __syncthreads();
   float sum = 0;
@@ -93,7 +93,7 @@ template <Floating T>
 class AddAndNormalise {
  public:
   /// Collective. Throws Skip unless rows are whole vectors of 16 bytes and fit into a block's registers, and
-  /// as flagged_elements() does; else as OneShot does.
+  /// as flagged_elements() does. Other errors are OneShot's.
   AddAndNormalise(Rank& rank, std::int64_t rows, std::int64_t n, float epsilon, int set_aside = 0)
       : rank_(rank),
         rows_(rows),

@@ -42,7 +42,7 @@ struct CallNumber {
   __device__ std::uint32_t read() const { return *number; }
   /// Called by all threads at the end of the kernel, with the number that they have read.
   __device__ void end(std::uint32_t call) const {
-    // [task advance: who may advance the number, and when has nobody still to read it?]
+    // [task advance: which thread may advance the number, and when have all blocks read it?]
     __syncthreads();  // every thread of this block has read it
     if (threadIdx.x != 0) return;
     const cuda::atomic_ref<unsigned, cuda::thread_scope_device> ended(*blocks_ended);
@@ -115,8 +115,8 @@ inline int blocks_for_work(Rank& rank, std::int64_t threads, int set_aside) {
   return static_cast<int>(std::min<std::int64_t>(useful, multiprocessors_left(rank, set_aside)));
 }
 
-/// Limit of the bytes that a rank sends in one call if it sends all elements to every other rank, with flags
-/// in the data. Each rank's buffers are three times as large.
+/// Limit of the bytes of elements, flags not included, that a rank sends to all peers in one call of
+/// FlagInData or WordIsFlag. With P ranks each rank's buffers take up to 4 P / (P - 1) times as much.
 inline constexpr std::int64_t kMaxFlaggedBytes = 4 << 20;
 
 /// Returns `elements`. Throws Skip if the rank would send more than kMaxFlaggedBytes.
@@ -211,7 +211,7 @@ struct Meeting {
   /// Called by all threads of the block. Writes of any rank's block b before the barrier are visible to all
   /// ranks' blocks b after it.
   __device__ void meet(std::uint32_t call) const {
-    // [task meet: what must come before the signal, which thread awaits which rank, and what comes behind?]
+    // [task meet: what must precede the signal, which thread awaits which rank, and what must follow?]
     __syncthreads();
     if (static_cast<int>(threadIdx.x) < words.count) {
       const int peer = static_cast<int>(threadIdx.x);
@@ -236,7 +236,7 @@ class MeetingPlace {
   PeerBuffer<std::uint32_t> words_;
 };
 
-/// Number of an object's first call, if Meeting or flags tell calls apart by number.
+/// Number of an object's first call, if Meeting or flags distinguish calls by number.
 inline std::uint32_t first_call() { return Signals::before_first + 1; }
 
 }  // namespace overlap::small_all_reduce

@@ -41,7 +41,7 @@ template <typename T>
 __device__ Word<T> await_word(Flagged* from, std::uint32_t call, unsigned* stop) {
   const cuda::atomic_ref<Flagged, cuda::thread_scope_system> word(*from);
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
-  // [task await_word: what says that the data are those of this call?]
+  // [task await_word: which part of the word shows that its data are those of this call?]
   // [blank] static_cast<void>(stopped);
   // [blank] const Flagged seen = word.load(cuda::memory_order_relaxed);
   Flagged seen = word.load(cuda::memory_order_relaxed);
@@ -70,7 +70,7 @@ __global__ void flag_in_data(OnRanks<Flagged> received, CallNumber calls, const 
     const Flagged word = flagged(load_pack<Word<T>>(x, i, elements), call);
     for (int step = 1; step < ranks; ++step) {
       const int peer = (own + step) % ranks;  // each rank starts with another peer
-      // [task send: where does the word go, and what does the store have to promise?]
+      // [task send: at which address is the word stored, and what must the store guarantee?]
       const cuda::atomic_ref<Flagged, cuda::thread_scope_system> to(received.at[peer][place(own, i)]);
       to.store(word, cuda::memory_order_relaxed);
       // [/task]
@@ -100,7 +100,7 @@ class FlagInData {
         blocks_(blocks_for_work(rank, words_, set_aside)),
         received_(rank, static_cast<std::size_t>(2 * rank.size() * words_)),
         calls_(rank, first_call()) {
-    // No call has this number.
+    // No call has this number, so no word counts as arrived.
     fill(rank, received_, Flagged{Signals::before_first} << 32);
     load_kernel(flag_in_data<T>);
   }

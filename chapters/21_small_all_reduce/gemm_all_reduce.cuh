@@ -34,7 +34,7 @@ class NcclAllReduce {
         ncclAllReduce(x, sum, static_cast<std::size_t>(elements_), nccl_type<T>(), ncclSum, nccl_, stream));
   }
 
-  /// What a rank moves in one call by a ring, as NCCL counts it: see VanillaBlock in chapter 07.
+  /// Messages and bytes of a rank in one call by a ring, as NCCL counts them: see VanillaBlock in chapter 07.
   static Cost cost(std::int64_t elements, int ranks) {
     const std::int64_t parts = 2 * (elements - balanced_share(elements, ranks, ranks - 1).size());
     return {.messages = 2 * (ranks - 1),

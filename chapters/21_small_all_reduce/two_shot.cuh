@@ -53,7 +53,7 @@ __global__ void two_shot(OnRanks<Vector<T>> received, OnRanks<Vector<T>> sums, C
   scattered.meet(call);
   // ---- Add this rank's part, and send the sum to all ranks ---------------------------------------------
   for (std::int64_t i = first_index(); i < parts.size_of(own); i += stride()) {
-    // [task add_part: what is added, and where do the sums go?]
+    // [task add_part: which packs are added, and where are the sums stored?]
     Sum<Vector<T>> total;
     for (int rank = 0; rank < ranks; ++rank) total.add(received.own()[place(rank, i)]);
     for (int rank = 0; rank < ranks; ++rank) sums.at[rank][place(own, i)] = total.rounded();

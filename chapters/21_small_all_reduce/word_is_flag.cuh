@@ -25,8 +25,8 @@ namespace overlap::small_all_reduce {
 /// one.
 inline constexpr std::uint32_t kEmpty = 0x80000000;
 
-/// A pack as words to send. A word equal to kEmpty is sent as zeros, -0.0 as 0.0. So a sum that is zero may
-/// have another sign than with one-shot; all other sums have the same bits.
+/// A pack as words to send. A word equal to kEmpty is sent as 0: in f32, 0.0 instead of -0.0. So a zero sum
+/// may have another sign than with one-shot; all other sums have the same bits.
 template <typename T>
 __device__ Words sendable(const Vector<T>& pack) {
   Words words;
@@ -46,7 +46,7 @@ __device__ Vector<T> pack_of(const Words& words) {
 /// Waits until all four words have arrived, and returns them; if the run is stopped, returns arbitrary words.
 __device__ inline Words await_words(const Words* from, unsigned* stop) {
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
-  // [task await_words: a store of 16 bytes may be seen in parts: when has all of it come?]
+  // [task await_words: a store of 16 bytes may be seen in parts: when have all of its words arrived?]
   // [blank] static_cast<void>(stopped);
   // [blank] const Words seen = load_relaxed(from);
   const auto come = [](const Words& words) {

@@ -1,5 +1,5 @@
 // The extension ping_pong of chapter 16: right in any order of events, and faster, in the model, than blocks
-// whose only warpgroup stops to multiply while it stores.
+// whose only consumer warpgroup does not multiply while it stores.
 #include <gtest/gtest.h>
 
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
@@ -16,15 +16,15 @@ using Problem = GatherProblem<__half>;
 
 using Small = PingPong<Tile<64, 64, 3>>;
 
-// The race detector, too, runs tests that begin with Small.
+// The race detector, too, runs the tests whose names begin with Small.
 TEST_F(OnVirtualGpus, SmallProductsAreRight) {
   expect_right<Algorithm<Small>, Problem>(1, {300, 328, 200}, 1, 2);
   expect_right<Algorithm<Small>, Problem>(1, {300, 200, 64}, 1, 2);
 }
 
 TEST_F(OnVirtualGpus, IsRightAroundTilesAndStages) {
-  // For 8 multiprocessors: less than a tile, one for one of the warpgroups alone, odd and even numbers of
-  // tiles for each block; of k-blocks fewer than there are stages, as many, and many times as many.
+  // On 8 multiprocessors: less than one tile; one tile, so that one warpgroup has none; odd and even numbers
+  // of tiles per block; fewer k-blocks than stages, as many, and many times as many.
   const std::vector<MatmulShape> shapes = {{1, 8, 8},      {64, 64, 64},    {65, 72, 72},    {130, 520, 192},
                                            {513, 8, 40},   {300, 328, 200}, {300, 328, 192}, {300, 328, 64},
                                            {200, 520, 72}, {300, 64, 640}};

@@ -1,4 +1,4 @@
-// The extension ping_pong of chapter 16, which the chapter's program does not use, is compiled with it.
+// Compiles the extension ping_pong, which is no variant of chapter 16's program, together with this program.
 #include "16_tensor_core_gemm/main.cu"
 
 template class overlap::tensor_core_gemm::TensorCoreGemm<__half, overlap::tensor_core_gemm::PingPong<>>;

@@ -24,7 +24,7 @@ namespace overlap::tensor_core_gemm {
 template <SixteenBit T>
 class LibraryProduct {
  public:
-  /// Times each proposed algorithm on its own buffers and keeps the fastest. Throws CublasError.
+  /// Times each proposed algorithm on temporary buffers and keeps the fastest. Throws CublasError.
   LibraryProduct(Rank& rank, MatmulShape whole)
       : shape_{whole.m, balanced_share(whole.n, rank.size(), rank.id()).size(), whole.k},
         workspace_(rank.device(), kWorkspaceBytes) {
@@ -79,7 +79,7 @@ class LibraryProduct {
     CUBLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle_, description_, b_, a_, c_, c_, preference, kProposals,
                                                 proposed, &count));
     CUBLAS_CHECK(cublasLtMatmulPreferenceDestroy(preference));
-    // Not zeros: these draw less power, so clocks stay higher.
+    // Not zeros: multiplying zeros draws less power, so clocks stay higher.
     const DeviceBuffer<T> a(rank.device(), shape_.m * shape_.k), b(rank.device(), shape_.k * shape_.n),
         c(rank.device(), shape_.m * shape_.n);
     CUDA_CHECK(cudaMemsetAsync(a.data(), 0x35, a.bytes(), rank.stream()));

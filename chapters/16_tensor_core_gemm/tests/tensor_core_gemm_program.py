@@ -4,7 +4,7 @@ import tensor_core_program
 
 class Program(tensor_core_program.TensorCoreProgram):
     help_says = ("by our own kernel",)
-    # Rungs 3 and 4 are one kernel in different grids: they are told apart by their times, with more tiles than multiprocessors.
+    # Rungs 3 and 4 are one kernel in different grids: with more tiles than multiprocessors their times differ.
     told_apart_by = ("Store", "Tile")
     kernels = {"one_stage": "multiply_one_stage<Tile = Tile<128, 128, 1>>", "ring_of_stages": "multiply_ring<Tile = Tile<128, 128, 4>>",
                "specialised": "multiply_specialised<Store = PlainStore, Tile = Tile<128, 256, 4>>",

@@ -26,7 +26,7 @@ std::vector<MatmulShape> shapes_around_tiles() {
           {300, 400, 96}, {65, 320, 640}, {384, 512, 128}, {1, 1032, 16}};
 }
 
-/// A number for GoogleTest's typed suites.
+/// An element type and a rung, for GoogleTest's typed suites.
 template <SixteenBit Element, typename RungOf>
 struct Case {
   using T = Element;
@@ -64,7 +64,7 @@ TYPED_TEST(Rungs, CallsFollowEachOtherAtOnce) {
                                                                     calls_at_once(8));
 }
 
-/// A matrix in device memory followed by `rest` elements; all are NaN at first.
+/// A matrix in device memory, followed by kRest elements; all are NaN at first.
 template <SixteenBit T>
 struct Guarded {
   Guarded(int device, std::int64_t elements) : elements(elements), memory(device, elements + kRest) {
@@ -119,7 +119,7 @@ TYPED_TEST(Rungs, WriteNothingBehindC) {
   });
 }
 
-// ---- B by columns: its fast index is k -------------------------------------------------------------------
+// ---- B[n, k]: k is the fast index ------------------------------------------------------------------------
 template <SixteenBit T, typename Rung>
 void expect_right_with_columns_of_b(MatmulShape shape) {
   std::mt19937 random(7);
@@ -173,7 +173,7 @@ TEST(Tiles, OfOtherShapesAreRight) {
   expect_all_right<TensorCoreGemm<__half, StoredByTma<SmallTile>>, GatherProblem<__half>>(1, shapes);
 }
 
-/// Rows x columns of the tile of a GEMM on so many multiprocessors.
+/// Rows and columns of the tile that with_fitting_tile() chooses.
 std::pair<int, int> fitting(MatmulShape shape, int multiprocessors = 132) {
   return with_fitting_tile(shape, multiprocessors, []<typename Tile>(Tile) {
     return std::pair{Tile::kM, Tile::kN};
@@ -210,7 +210,7 @@ TEST(Tiles, FitTheProductOfAShard) {
     EXPECT_EQ(of_shard({8192, 3584 * ranks, 8192}, ranks), large);
   }
   EXPECT_EQ(of_shard({1024, 2 * 3584, 8192}, 2), middle);
-  EXPECT_EQ(product_of_a_shard({7, 24, 5}, 3), (MatmulShape{3, 8, 5}));  // of the largest one
+  EXPECT_EQ(product_of_a_shard({7, 24, 5}, 3), (MatmulShape{3, 8, 5}));  // the largest shard
 }
 
 TEST(Tiles, OfARungFitTheShape) {
@@ -287,8 +287,8 @@ TEST(Order, TakesEachTileOnceAndGroupByGroup) {
   EXPECT_EQ(place_of(2, {4, 4, 1}, 2).n, 1);
 }
 
-/// Stores a tile's number in the order of the grid's only block as the tile's first element, instead of sums.
-/// The counter lies behind C.
+/// Replaces the sums: the first element of each tile is the tile's number, counted in the order in which the
+/// grid's only block computes tiles. The counter lies behind C.
 struct NumberStore : PlainStore {
   template <typename Tile, SixteenBit T>
   __device__ static void store(const Fragment<Tile::kN>&, T* c, const CUtensorMap&, Staging<T, Tile>*,

@@ -4,5 +4,5 @@ import tensor_core_program
 
 class Program(tensor_core_program.TensorCoreProgram):
     types = ("f16",)
-    ranks, tiny_ranks = "2", "4"  # which have nothing to do with each other
+    ranks, tiny_ranks = "2", "4"  # ranks do not communicate
     help_says = ("other tiles",)

@@ -1,4 +1,4 @@
-// The extension no_own_slot of chapter 19: right in any order of events, with a slot for each other rank.
+// The extension no_own_slot of chapter 19: right in any order of events, with P - 1 slots on each rank.
 #include <gtest/gtest.h>
 
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
@@ -13,7 +13,7 @@ using Fused = FusedReduceScatter<__half, SixteenBitWire, tensor_core_gemm::Tile<
 using FusedInF32 = FusedReduceScatter<__half, F32Wire, tensor_core_gemm::Tile<64, 64, 2>>;
 using Problem = ScatterProblem<__half>;
 
-// The race detector, too, runs tests that begin with Small.
+// The race detector, too, runs the tests whose names begin with Small.
 TEST_F(OnVirtualGpus, SmallCallsAtOnceAreRight) {
   expect_right<Fused, Problem>(3, {150, 72, 3 * 16}, 1, 3);
   expect_right<Fused, Problem>(4, {3, 8, 4 * 8}, 1, 3);  // fewer rows than ranks

@@ -4,7 +4,7 @@
 //   transfer               | shards     |          |
 //
 // The first kernel (chapter 17) waits for shards of tokens that copy engines push; the second one sends its
-// tiles, and adds. What stands between them and beside them is chapter 07's, line by line.
+// tiles, and adds. All other steps are those of chapter 07, unchanged.
 #pragma once
 
 #include "07_mlp_block/overlapped_block.cuh"
@@ -16,7 +16,7 @@
 namespace overlap::fused_reduce_scatter {
 
 /// `whole`, which is {t, f, h} of a block, if TMA can step over the rows of both GEMMs' matrices on every
-/// rank: h is a multiple of 8, and f one of 8 P. Throws Skip if not: a block has other ways to be computed.
+/// rank: h is a multiple of 8, and f one of 8 P. Else throws Skip, so that the other variants still run.
 inline MatmulShape block_for_tma(MatmulShape whole, int ranks) {
   try {
     tensor_core_gemm::require_all_sizes(whole, ranks);
@@ -27,15 +27,15 @@ inline MatmulShape block_for_tma(MatmulShape whole, int ranks) {
   return whole;
 }
 
-/// Chapter 07's overlapped block with chapter 17's kernel for the way in and this chapter's for the way back,
-/// each with the tile that fits.
+/// Chapter 07's overlapped block with chapter 17's kernel for the first GEMM and this chapter's for the
+/// second, each with the tile that fits.
 template <SixteenBit T,
           typename Gather = tensor_core_gemm::Fitting<gemm_on_signals::GemmOnSignals<T, Major::kMN>>,
           typename Scatter = tensor_core_gemm::Fitting<FusedReduceScatter<T>, product_of_an_owner>>
 class FusedBlock : public mlp_block::OverlappedBlock<T, Gather, Scatter> {
  public:
-  /// Collective. Throws Skip as block_for_tma() does, and unless the GPU has compute capability 9.0; and as
-  /// OverlappedBlock does.
+  /// Collective. Throws Skip unless the GPU has compute capability 9.0, and as block_for_tma() and
+  /// OverlappedBlock do.
   FusedBlock(Rank& rank, MatmulShape whole)
       : FusedBlock::OverlappedBlock(rank, block_for_tma(whole, rank.size())) {}
 };

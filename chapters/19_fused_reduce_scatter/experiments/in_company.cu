@@ -1,5 +1,5 @@
 // Experiment of chapter 19: what it costs to leave multiprocessors to NCCL, and how an all-reduce beside the
-// kernel slows both down. As that of chapter 18.
+// kernel slows both down. Chapter 18's experiment, with this chapter's kernel.
 #include "18_ring_in_kernel/experiments/in_company.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 #include "overlap/program/dense_chapter.hpp"

@@ -20,7 +20,7 @@ const ChapterInfo kExperiment = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
-/// Adds the algorithm, and what it keeps.
+/// Adds the algorithm, and to `memory` the bytes that it allocates for slots or sums.
 template <typename Algorithm, SixteenBit T>
 void add(DenseBench& bench, ScatterProblem<T>& problem, const std::string& name,
          std::vector<Memory>& memory) {

@@ -26,9 +26,9 @@ namespace overlap::fused_reduce_scatter {
 struct AddedUp {
   static constexpr int slots(int) { return 1; }  ///< one for all senders
   static constexpr int slot(int /*source*/) { return 0; }
-  /// The others' sum and the rank's own: the two that an owner adds.
+  /// An owner adds two summands: the sum of all other ranks, and its own.
   static constexpr int summands(int ranks) { return ranks == 1 ? 1 : 2; }
-  static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }  ///< which of them is its own
+  static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }  ///< index of its own
 
   /// The rank's sums in boxes of kZeroRows rows.
   CUtensorMap sums;
@@ -62,7 +62,7 @@ struct AddedUp {
     return ready;
   }
 
-  /// Called by all threads; a barrier comes behind it.
+  /// Called by all threads; the caller's __syncthreads() follows.
   __device__ __forceinline__ static void init(Shared& shared) {
     constexpr unsigned kWords = sizeof shared.zeros / sizeof shared.zeros[0];
     for (unsigned i = threadIdx.x; i < kWords; i += blockDim.x) shared.zeros[i] = 0;
@@ -70,10 +70,10 @@ struct AddedUp {
   }
 
   /// Called by one thread when its warpgroup has read its rows of the sums from `row` and `column` on, kSpan
-  /// columns: clears them, by TMA as they were read and will be added to.
+  /// columns: clears them by TMA, the proxy of the reads before and of the additions after.
   ///
-  /// No rank adds to them before that: all flags of this call have been seen, and the next call uses the
-  /// other set. A rank that adds in the call after has seen a flag of this rank's next call, see exchange();
+  /// No rank adds to them before that. In call e all flags of the tile have been seen, and call e + 1 uses
+  /// the other set. A rank that adds in call e + 2 has seen a flag of this rank's call e + 1, see exchange();
   /// that call began after this kernel and these copies had ended.
   template <typename W>
   __device__ __forceinline__ void make_ready(const Shared& shared, int column, int row) const {
@@ -86,8 +86,8 @@ struct AddedUp {
   }
 };
 
-/// FusedReduceScatter with sums instead of slots. Each partial sum is rounded to the wire's type once, and so
-/// is each sum of two of them: at most P - 1 roundings.
+/// FusedReduceScatter with sums instead of slots. A partial sum is rounded to the wire's type before it is
+/// sent, and again in each sum that contains it: at most P - 1 roundings.
 template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>>
 using ReduceAdd = FusedReduceScatter<T, Wire, Shape, AddedUp>;
 

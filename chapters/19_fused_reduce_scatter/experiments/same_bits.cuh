@@ -23,12 +23,12 @@ inline constexpr int kCallsCompared = 5;  ///< of each variant, on the same rand
 inline Accumulation accumulation_of(std::string_view variant, ElementType type, int ranks) {
   if (ranks == 1) return {};
   const bool in_f32 = variant.ends_with("_f32");
-  // Added up, a partial sum is rounded, and then each sum that it is part of; the first one begins with 0.
+  // `added_up` rounds a partial sum, then each sum that contains it; the first sum, 0 + x, is exact.
   const int roundings = variant.starts_with("added_up") ? ranks - 1 : 1;
   return {in_f32 ? ElementType::kF32 : type, roundings};
 }
 
-/// What a rank keeps for the partial sums of others.
+/// Memory of a rank for other ranks' partial sums.
 struct Memory {
   std::string variant;
   std::int64_t bytes;  ///< flags included
@@ -41,8 +41,8 @@ std::vector<std::uint16_t> bits_of_result(const ScatterProblem<T>& problem) {
                   static_cast<std::int64_t>(problem.reference().size()));
 }
 
-/// Prints and adds to the results, of each of these algorithms: its bytes, how many different results some
-/// calls gave on the random normals that were timed, and the errors of the last one. Collective.
+/// For each algorithm, prints and adds to the results: its bytes, the number of different results of
+/// kCallsCompared calls on the random normals that were timed, and the errors of the last call. Collective.
 template <SixteenBit T>
 void report_bits(DenseBench& bench, const ScatterProblem<T>& problem, const std::vector<Memory>& algorithms,
                  Results& results) {
@@ -63,7 +63,7 @@ void report_bits(DenseBench& bench, const ScatterProblem<T>& problem, const std:
                      {"proven bound", "bound", reduce_scatter::scientific}});
   for (const auto& [name, bytes] : algorithms) {
     if (!found.contains(name)) continue;
-    // Of the rank with the most: each may have its own share of what differs.
+    // The largest number over all ranks, because each rank compares its own rows only.
     std::int64_t different = 0;
     for (const std::int64_t own : rank.exchange(static_cast<std::int64_t>(found[name].size())))
       different = std::max(different, own);

@@ -8,18 +8,18 @@ OF_CHAPTER_07 = ("vanilla", "sequence_parallel", "overlapped")
 
 
 class Program(dense_program.DenseProgram):
-    """The variants of chapter 07, and one more, which wants rows that TMA can step over and elements of 16 bits."""
+    """The variants of chapter 07, and one more, which needs rows that TMA can step over and elements of 16 bits."""
 
     needs_nccl = ("vanilla", "sequence_parallel")
     help_says = ("m tokens, feed-forward size n, hidden size k",)
     no_variant = "ring"
     types: Sequence[str] = ("f16", "bf16")  # of all variants
-    sizes = ("--m", "33", "--n", "960", "--k", "24", *ONCE)  # of n each of up to 8 ranks, and of 5, has a multiple of 8
+    sizes = ("--m", "33", "--n", "960", "--k", "24", *ONCE)  # each rank's share of n is a multiple of 8, on 5 ranks too
     tiny_sizes = ("--m", "1", "--n", "64", "--k", "8", *ONCE)
 
     def setUp(self) -> None:
         super().setUp()
-        self.small = self.sizes  # those of the chapter share out k
+        self.small = self.sizes  # the chapter's own sizes split k, not n
 
     def left_out(self) -> Dict[str, Sequence[str]]:
         """Why `fused` may be left out, and with which arguments."""

@@ -17,13 +17,13 @@
 namespace overlap::fused_reduce_scatter {
 namespace {
 
-/// Tiles so small that small GEMMs have many.
+/// Small tiles, so that small GEMMs have many.
 template <SixteenBit T, typename Wire = SixteenBitWire>
 using OnSmallTiles = FusedReduceScatter<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
 
 class SumsOnRanks : public testing::TestWithParam<int> {
  protected:
-  /// A depth of which each rank gets `each`, in multiples of 8.
+  /// A depth of which each rank gets `eights` times 8.
   std::int64_t depth(int eights) const { return std::int64_t{8} * eights * GetParam(); }
 };
 INSTANTIATE_TEST_SUITE_P(FusedReduceScatter, SumsOnRanks, testing::Values(1, 2, 3, 4, 8),

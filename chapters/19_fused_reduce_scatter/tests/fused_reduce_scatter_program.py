@@ -8,7 +8,7 @@ class Program(tensor_core_program.TensorCoreProgram):
 
     needs_nccl = ("nccl",)
     help_says = ("one kernel multiplies",)
-    sizes = ("--m", "33", "--n", "72", "--k", "960", *ONCE)  # of k each of up to 8 ranks, and of 5, has a multiple of 8
+    sizes = ("--m", "33", "--n", "72", "--k", "960", *ONCE)  # each rank's share of k is a multiple of 8, on 5 ranks too
     shared = "--k"
     tiny_sizes = ("--m", "1", "--n", "8", "--k", "192", *ONCE)
     usual_sizes = "--m 33 --n 72 --k 960"

@@ -17,7 +17,7 @@
 namespace overlap::fused_reduce_scatter {
 namespace {
 
-/// Tiles so small that small GEMMs have many.
+/// Small tiles, so that small GEMMs have many.
 template <SixteenBit T, typename Wire = SixteenBitWire>
 using SmallAdd = ReduceAdd<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
 
@@ -48,8 +48,8 @@ TEST_P(ReduceAddOnRanks, AreRightOnRandomSizes) {
 }
 
 TEST_P(ReduceAddOnRanks, CallsMayFollowEachOtherAtOnce) {
-  // From the third call on sums are added to what the first one has cleared. With one row: who has none must
-  // not run ahead.
+  // The third call adds to the sums that the first call has cleared, and so on. With one row: ranks without
+  // rows must not run ahead.
   const std::vector<MatmulShape> shapes = {{150, 72, depth(2)}, {1, 8, depth(1)}};
   const int calls = calls_at_once(7);
   expect_all_right<SmallAdd<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
@@ -68,7 +68,7 @@ TEST_P(ReduceAddOnRanks, TheCallerOwnsItsMatricesBehindACall) {
 }
 
 // ---- Orders of arrival -----------------------------------------------------------------------------------
-/// The bits that an element may have, by what the others send in the wire's type and what is the rank's own.
+/// All possible bits of an element of C, for the other ranks' summands `sent`, sent as W, and the owner's.
 template <SixteenBit T, typename W>
 std::set<std::uint16_t> possible_bits(std::vector<float> sent, float own) {
   for (float& part : sent) part = static_cast<float>(value_of(from_float<W>(part)));
@@ -82,8 +82,8 @@ std::set<std::uint16_t> possible_bits(std::vector<float> sent, float own) {
   return bits;
 }
 
-/// Several calls on random normals, of whose results each element must be a possible one. Returns how many
-/// elements could have had several values.
+/// Makes several calls on random normals: each element must have one of its possible_bits(). Returns how many
+/// elements have more than one possible value.
 template <typename Algorithm, SixteenBit T>
 int expect_possible_sums(int ranks, MatmulShape whole, int calls) {
   std::vector<int> several(static_cast<std::size_t>(ranks));
@@ -159,8 +159,8 @@ TEST_P(ReduceAddOnRanks, AreWithinTheBoundOnRandomNormals) {
 }
 
 TEST(ReduceAddCostOf, ACallIsThePagesCostCard) {
-  // As the chapter's card, but for the memory: one set of sums has 1024 x 4096 elements, not eight times so
-  // many.
+  // As the chapter's card, except for the memory: a set of sums has 1024 x 4096 elements, a set of slots
+  // eight times as many.
   const MatmulShape whole{8192, 4096, 32768};
   const Cost slots = FusedReduceScatter<__half>::cost(whole, 8, 3),
              sums = ReduceAdd<__half>::cost(whole, 8, 3);

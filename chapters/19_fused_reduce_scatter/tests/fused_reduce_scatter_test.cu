@@ -19,7 +19,7 @@ namespace {
 
 using tensor_core_gemm::Tile;
 
-/// Tiles so small that small GEMMs have many.
+/// Small tiles, so that small GEMMs have many.
 using Small = Tile<64, 64, 2>;
 using Wide = Tile<128, 128, 2>;
 template <SixteenBit T, typename Wire = SixteenBitWire>
@@ -27,7 +27,7 @@ using WithSmallTiles = FusedReduceScatter<T, Wire, Small>;
 
 class OnRanks : public testing::TestWithParam<int> {
  protected:
-  /// A depth of which each rank gets `each`, in multiples of 8.
+  /// A depth of which each rank gets `eights` times 8.
   std::int64_t depth(int eights) const { return std::int64_t{8} * eights * GetParam(); }
 };
 INSTANTIATE_TEST_SUITE_P(FusedReduceScatter, OnRanks, testing::Values(1, 2, 3, 4, 8),
@@ -53,7 +53,7 @@ TEST_P(OnRanks, OtherTilesAndTypesAreRight) {
 }
 
 TEST_P(OnRanks, AreRightOnRandomSizes) {
-  // 200 sizes in all, over the five numbers of ranks; each kind takes every third one.
+  // 40 sizes for each of the five numbers of ranks; each algorithm runs a third of them.
   const unsigned seed = 20261900 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
   const std::vector<MatmulShape> shapes = random_shapes(40, seed, {200}, {20, 8}, {10, 8 * GetParam()});
@@ -65,7 +65,7 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
 }
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
-  // With rows for all ranks, and with one row: who has none must not run ahead.
+  // With rows for all ranks, and with one row: ranks without rows must not run ahead.
   const std::vector<MatmulShape> shapes = {{150, 72, depth(2)}, {1, 8, depth(1)}};
   const int calls = calls_at_once(6);
   expect_all_right<WithSmallTiles<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
@@ -136,7 +136,7 @@ TEST(Block, IsSkippedWhereTmaCannotStepOverItsRows) {
 }
 
 TEST(CostOf, ABlockIsThePagesCostCard) {
-  // A rank's 1024 of 8192 tokens are a shard on the way in, and 8 x 32 tiles of 128 x 256 on the way back.
+  // A rank's 1024 of 8192 tokens are a shard of the first GEMM, and 8 x 32 tiles of 128 x 256 of the second.
   const Cost cost = FusedBlock<__half>::cost({8192, 28672, 8192}, 8, 3);
   const std::int64_t shard = 1024 * 8192 * 2, hidden = 8192 * 3584 * 2;
   EXPECT_EQ(cost.messages, 7 + 7 * 256);

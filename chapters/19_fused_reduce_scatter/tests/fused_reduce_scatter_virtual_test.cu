@@ -24,7 +24,7 @@ using WithSmallTiles = FusedReduceScatter<__half, Wire, Small>;
 template <typename Wire = SixteenBitWire>
 using SmallAdd = ReduceAdd<__half, Wire, Small>;
 
-/// Two algorithms in turns, of the first rows of a tile and of more than one.
+/// Two algorithms in turns, with 3 rows, so that a rank may have none, and with 70.
 template <typename Even, typename Odd>
 void expect_right_in_turns(int calls) {
   for (const int ranks : {1, 2, 3, 4, 8}) {
@@ -47,7 +47,7 @@ TEST_F(OnVirtualGpus, SumsAddedUpAreRightInTwentySchedules) {
   expect_right_in_turns<SmallAdd<>, SmallAdd<F32Wire>>(4);
 }
 
-/// The bits of C, all ranks', of random normals on four ranks in that schedule.
+/// The bits of all of C on random normals, computed by four ranks in the schedule of this seed.
 template <typename Algorithm>
 std::vector<std::uint16_t> bits_in_schedule(std::uint64_t seed) {
   vgpu::reset();

@@ -15,9 +15,9 @@ class Program(dense_program.DenseProgram):
     help_says = ("in the order of arrival",)
     no_variant = "nccl"
     types: Sequence[str] = ("f16", "bf16")
-    sizes = ("--m", "33", "--n", "72", "--k", "96", *ONCE)  # of k each of up to 4 ranks has a multiple of 8
-    tiny_sizes = ("--m", "1", "--n", "8", "--k", "192", *ONCE)  # of 8
-    ranks, tiny_ranks = "4", "8"  # the chapter's own tests run it on all numbers
+    sizes = ("--m", "33", "--n", "72", "--k", "96", *ONCE)  # on up to 4 ranks each rank's share of k is a multiple of 8
+    tiny_sizes = ("--m", "1", "--n", "8", "--k", "192", *ONCE)  # on 8 ranks, too
+    ranks, tiny_ranks = "4", "8"  # the chapter's own tests run other numbers of ranks
 
     def bits(self, *arguments: str) -> Dict[str, Dict[str, Any]]:
         """The results of the section, by variant."""

@@ -1,5 +1,5 @@
-// The extension late_rank of chapter 21: right in any order of events; and of four ranks, one of which is
-// late, the others name that one.
+// The extension late_rank of chapter 21: right in any order of events; and if one of four ranks is late, the
+// three others name it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::int64_t kElements = 9000;  // several blocks
 
-/// Of four ranks one is late after the other: what each rank says when all have made `call`.
+/// Each of four ranks in turn is late: checks the waits that each rank reports after `call`.
 template <typename Call>
 void expect_the_late_one_is_named(Rank& rank, OneShot<__half>& all_reduce, const Call& call) {
-  constexpr int kRounds = 1 << 23;  // far longer than what a wait for a rank in time takes: a thousand looks
+  constexpr int kRounds = 1 << 23;  // far longer than a wait for a punctual rank, a thousand polls
   LateWork late(rank);
   for (int who = 0; who < kRanks; ++who) {
     rank.barrier();
@@ -46,7 +46,7 @@ void expect_the_late_one_is_named(Rank& rank, OneShot<__half>& all_reduce, const
   EXPECT_EQ(taken, std::vector<long long>(kRanks, 0)) << "they were taken";
 }
 
-// The race detector, too, runs tests that begin with Small.
+// The race detector, too, runs the tests whose names begin with Small.
 TEST_F(OnVirtualGpus, SmallCallsAtOnceAreRight) { expect_sums<OneShot<__half>, __half>(3, {300, 9000}, 4); }
 
 TEST_F(OnVirtualGpus, CallsAtOnceAreRightInTenSchedules) {

@@ -29,8 +29,8 @@ namespace {
 const ChapterInfo kExperiment = {
     .name = "21_small_all_reduce/by_size",
     .summary =
-        "All-reduces alone, by size, in graphs; what they could not be faster than; and with a norm of n "
-        "elements.",
+        "All-reduces alone, by size, in graphs; lower bounds of their time; and with residual and norm of "
+        "rows of n elements.",
     .variants = {"floor", "sizes", "norm"},
     .on_virtual_gpus = {.shape = {4, 512, 8}, .gpus = 4, .iterations = 1},
     .on_real_gpus = {.shape = {64, 8192, 8}, .gpus = 16, .iterations = 50, .warmup = 5},
@@ -42,7 +42,7 @@ double element(int rank, std::size_t i, int round) {
   return static_cast<double>((i * 7 + static_cast<std::size_t>(rank * 13 + round * 5)) % 9) - 4;
 }
 
-/// Summands and sum of one size. Their memory is that of an NCCL mode: the newer one wants a window.
+/// Summands and sum of one size, in memory that the NCCL mode can use: kRegistered needs a symmetric window.
 template <Floating T>
 class Summands {
  public:
@@ -168,7 +168,7 @@ void time_sizes(Rank& rank, const Options& options, Report& report) {
   }
 }
 
-/// The layer's next steps: a residual and a norm of rows of n.
+/// All-reduce, residual and norm of rows of n elements, in one kernel and in three.
 template <Floating T>
 class Norms {
  public:
@@ -214,7 +214,7 @@ class Norms {
  private:
   static constexpr float kEpsilon = 1e-5F;
   std::size_t size() const { return static_cast<std::size_t>(rows_ * n_); }
-  /// What a call adds to the residual: so little that it is exact in T after all calls of a graph.
+  /// What a call adds to the residual: so small that the residual is exact in T after all calls of a graph.
   double sum_of_ranks(std::size_t i) const { return static_cast<double>((i + round_) % 3) - 1; }
   double residual(std::size_t i, int calls) const {
     return element(1, i, round_) / 2 + calls * sum_of_ranks(i);

@@ -41,7 +41,7 @@ __global__ inline void read_in_a_chain(const Words* from, std::uint32_t* end) {
   *end = at;
 }
 
-/// Times them between ranks 0 and 1; rank 0 saves one result of section "floor" for each. Collective.
+/// Times these kernels on ranks 0 and 1; rank 0 saves one result of section "floor" for each. Collective.
 inline void time_floor(Rank& rank, const BenchSettings& settings, Results& results) {
   PeerBuffer<std::uint32_t> words(rank, 2);
   fill(rank, words, 0U);

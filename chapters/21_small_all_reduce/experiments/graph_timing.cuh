@@ -23,10 +23,10 @@ struct GraphedCall {
   std::function<void(cudaStream_t)> enqueue;
   std::function<void()> before = {};
   std::function<void(int calls)> compare = {};
-  bool calls_nccl = false;  ///< virtual GPUs cannot capture it: there it is enqueued as often
+  bool calls_nccl = false;  ///< virtual GPUs cannot capture it, but enqueue it as often
 };
 
-/// Milliseconds of a call in a graph, by call.
+/// Milliseconds of one call in a graph.
 struct GraphTimes {
   double alone = 0;        ///< in a graph of one call
   double one_of_many = 0;  ///< in a graph of calls_in_a_graph(), divided by their number

@@ -1,4 +1,4 @@
-// Experiment of chapter 21: GEMM and all-reduce in one kernel, beside a GEMM followed by the last rung.
+// Experiment of chapter 21: GEMM and all-reduce in one kernel, beside a GEMM followed by word_is_flag.
 #include "21_small_all_reduce/experiments/sum_in_epilogue.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/word_is_flag.cuh"
@@ -9,7 +9,7 @@ namespace {
 
 const ChapterInfo kExperiment = {
     .name = "21_small_all_reduce/in_epilogue",
-    .summary = "C = A B of few rows, whole on every rank: partial sums leave from the product's epilogue.",
+    .summary = "C = A B of few rows, whole on every rank: the GEMM's epilogue sends the partial sums.",
     .on_virtual_gpus = {.shape = {4, 512, 0}, .per_gpu = {0, 0, 64}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {16, 8192, 0}, .per_gpu = {0, 0, 3584}, .gpus = 16, .iterations = 100, .warmup = 10},

@@ -1,5 +1,5 @@
 // Chapter 21, GEMM and all-reduce in one kernel: with few rows a GEMM mainly reads B once. The epilogue sends
-// its partial sums straight into the buffers of the last rung: no C in between, no second launch, and a tile
+// its partial sums straight into the buffers of word_is_flag: no C in between, no second launch, and a tile
 // is in transfer while others are still multiplied.
 //
 // The GEMM is chapter 16's rung "persistent", with tiles of 64 x 64; the epilogue is new.
@@ -108,7 +108,7 @@ __device__ __forceinline__ void send_and_sum(const wgmma::Fragment<kTileColumns>
                                              unsigned* stop, T* c, int m, int n) {
   constexpr int kPacksOfRow = kTileColumns / Vector<T>::kWidth, kPacks = kTileRows * kPacksOfRow;
   const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
-  wgmma::named_barrier(1, wgmma::kThreads);  // the tile before has been read
+  wgmma::named_barrier(1, wgmma::kThreads);  // the previous tile has been read
 #pragma unroll
   for (int i = 0; i < kTileColumns / 2; i += 2) {  // two neighbours in a row
     const wgmma::Place place = wgmma::place<kTileColumns>(thread, i);
@@ -132,7 +132,7 @@ __device__ __forceinline__ void send_and_sum(const wgmma::Fragment<kTileColumns>
   });
 }
 
-/// C[m, n] on every rank = the sum of all ranks' A[m, k] B[k, n]. `received` is as in word_is_flag(), of C.
+/// C[m, n] on every rank = the sum of all ranks' A[m, k] B[k, n]. `received`: see word_is_flag().
 template <SixteenBit T, typename Tile>
 __global__ __launch_bounds__(2 * wgmma::kThreads,
                              2) void multiply_and_sum(const __grid_constant__ CUtensorMap a,

@@ -39,8 +39,8 @@ std::vector<double> right_sums(int ranks, std::int64_t elements, int call) {
   return sums;
 }
 
-/// x and sum of a rank, with elements behind the sum that must stay as they are. `offset`: elements by which
-/// both lie beside an address that vectors would need.
+/// x and sum of a rank, and kBehind elements after the sum, which must not change. `offset`: elements by
+/// which both are shifted from an address that is aligned for vectors.
 template <Floating T>
 class Message {
  public:
@@ -104,7 +104,7 @@ void expect_sums(int ranks, const std::vector<std::int64_t>& lengths, int calls,
   });
 }
 
-/// On so many ranks: all kinds of all-reduce.
+/// All kinds of all-reduce; the parameter is the number of ranks.
 class AllReduces : public testing::TestWithParam<int> {
  protected:
   template <Floating T>

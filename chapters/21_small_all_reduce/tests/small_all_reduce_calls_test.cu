@@ -21,8 +21,8 @@ TEST_P(Calls, NumbersOfCallsThatOverflow) {
   expect_all_right<float>({5, 700}, 9);
 }
 
-/// Sums of normals in which the order of the summands shows: the same bits on all ranks, and as added in the
-/// order of the ranks.
+/// Summands whose sum depends on the order of addition: every rank must get the bits of the sum in the order
+/// of the ranks.
 template <typename AllReduce>
 void expect_the_order_of_ranks(int ranks) {
   constexpr std::int64_t kElements = 1000;
@@ -38,7 +38,7 @@ void expect_the_order_of_ranks(int ranks) {
     }
     upload(rank, own, x);
     rank.barrier();
-    // The first call at once: only the constructor orders it behind what the others' constructors wrote.
+    // No barrier before the first call: only the constructor orders it after the other ranks' constructors.
     AllReduce all_reduce(rank, kElements);
     all_reduce.run(x.data(), sum.data(), rank.stream());
     const std::vector<float> found = download(rank, sum.data(), kElements);

@@ -23,7 +23,7 @@ namespace {
 
 // ---- All-reduces alone ---------------------------------------------------------------------------------
 
-/// Less than a vector, no multiple of one, of a block of words and more.
+/// Less than a vector, no multiple of a vector, less and more than a block of words.
 const std::vector<std::int64_t> kLengths = {1, 2, 3, 7, 8, 9, 31, 257, 1500};
 
 class Ranks : public AllReduces {};
@@ -235,7 +235,7 @@ TEST(SmallAllReduceCost, CountsWhatMoves) {
             (Cost{.bytes_out = 3 * 80, .bytes_in = 3 * 80, .launches = 1, .memory = 2 * 4 * 80}));
   EXPECT_EQ(WordIsFlag<__half>::cost(20, 4),
             (Cost{.bytes_out = 3 * 48, .bytes_in = 3 * 48, .launches = 1, .memory = 3 * 4 * 48}));
-  // Parts of one vector on ranks 0 to 2: two go to the others, the own sum to three.
+  // Ranks 0 to 2 have a part of one vector each: rank 0 sends the other two parts, and its sum three times.
   EXPECT_EQ(TwoShot<__half>::cost(20, 4),
             (Cost{.bytes_out = 5 * 16, .bytes_in = 5 * 16, .launches = 1, .memory = 4 * 4 * 16}));
 }

@@ -55,7 +55,7 @@ TYPED_TEST(Kernels, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_products<TypeParam>(3, {3, 45, 7}, 1, 2); });
 }
 
-// ---- Sums that leave from the epilogue -----------------------------------------------------------------
+// ---- Sums sent by the epilogue -------------------------------------------------------------------------
 
 /// Tiles that are only partly filled, several of them, and several blocks of k.
 template <SixteenBit T>
