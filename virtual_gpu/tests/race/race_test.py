@@ -164,8 +164,8 @@ class PlantedTest(RaceTest):
         return results[-1]
 
     def each(self) -> Iterator[Tuple[str, List[str]]]:
-        """The program's cases, each with its schedules; ring_wait, which has the most possible orders, gets all of them. A report
-        must not depend on the schedule; a second schedule would show that it does."""
+        """The cases of the program with their schedules: all for ring_wait, which has the most possible orders. Reports
+        must not depend on the schedule; a second schedule would show that they do."""
         count = int(self.arguments[0])
         listed = self.race("--list")
         self.assert_quiet(listed)
