@@ -130,7 +130,7 @@ def _document(name_or_file: str) -> Tuple[pathlib.Path, Dict[str, Any]]:
 
 
 def read_machine(name_or_file: str, gpus_per_node: int = 0) -> Machine:
-    """The machine of that name, or of that file. `gpus_per_node`: GPUs that access each other's memory; 0: the file's number."""
+    """The machine of that name, or of that file. `gpus_per_node`: GPUs that access each other's memory; 0: as in the file."""
     path, file = _document(name_or_file)
     plan = _Plan(path, file.get("plan", {}))
     try:
