@@ -15,7 +15,7 @@ In the copy, the question and the stub replace the region:
     const int stub = 0;
 
 A question may continue over several comment lines, up to its closing bracket. A chapter's regions do not nest and have
-different names. Every blank compiles and fails the chapter's own verification (course/tests/blanks).
+different names. Every blank compiles, and the chapter's own verification rejects it (course/tests/blanks).
 
   course/blank.py chapters/01_column_split -o FOLDER                 all regions
   course/blank.py chapters/01_column_split -o FOLDER --only wait,launch

@@ -1,9 +1,8 @@
 """What a chapter adds to the one that it builds on: ./lab diff prints it.
 
-Lessons are compared, not programs: first the calls of CUDA, NCCL and cuBLAS and the helpers that were added or dropped, then
-each header beside the header of the other chapter with which it shares most lines (not counting includes and the markers of
-assignments). If a header shares little with any other, it is new: its parts are listed, each with the first sentence of its
-comment.
+Lessons are compared, not programs: first the added and the removed calls of CUDA, NCCL and cuBLAS and helpers, then each header
+with the header of the other chapter with which it shares most lines (not counting includes and the markers of assignments). If
+a header shares little with any other, it is new: its parts are listed, each with the first sentence of its comment.
 """
 import difflib
 import pathlib

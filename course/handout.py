@@ -6,7 +6,7 @@ A hand-out is a folder NN_name in work/ (or FOLDER) that builds by itself:
   *.cuh            the headers with regions to rebuild: questions replace the code
   README.md        the chapter's page, without that code and without the planted error that it shows
   CMakeLists.txt   builds it with this repository
-  try              ./try reports what is right so far, ./try --pack writes the one file to hand in
+  try              ./try tests the current state, ./try --pack writes the one file to submit
 
 All other headers are the chapter's. start overwrites nothing; reset keeps the old files as NAME.bak-N.
 """

@@ -1,4 +1,4 @@
-"""The functions of common/ that a hand-out's missing code calls and its headers do not."""
+"""The functions of common/ that a hand-out's missing code calls, and that its headers do not call."""
 import pathlib
 import re
 from typing import Dict, List

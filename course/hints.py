@@ -33,7 +33,7 @@ def _seen(path: pathlib.Path) -> Dict[str, int]:
 
 
 def next_hint(path: pathlib.Path, task: tasks.Task, command: str) -> str:
-    """The next hint; the file at `path` counts the hints shown. The last hint says that it is the last, and is repeated."""
+    """The next hint; the file at `path` counts the hints shown. The last hint is marked as the last, and is repeated."""
     seen = _seen(path)
     number = min(max(seen.get(task.name, 0), 0) + 1, len(task.hints))
     try:
@@ -47,8 +47,8 @@ def next_hint(path: pathlib.Path, task: tasks.Task, command: str) -> str:
 
 
 def of_work(chapter: str, to: str) -> Tuple[variation.Variation, pathlib.Path]:
-    """The variation, and where hints are counted: of the hand-out at or below `to`; else of the one in work/; else the
-    chapter's own. Throws WorkError."""
+    """The variation and the file that counts the hints: those of the hand-out at or below `to`, else of the one in work/, else
+    of the chapter. Throws WorkError."""
     folders = [pathlib.Path(to) / chapter, pathlib.Path(to)] if to else [work.folder_of(chapter)]
     counted = work.FOLDER / "hints" / f"{chapter}.json"
     for folder in folders:
@@ -73,8 +73,8 @@ def _regions(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
 
 
 def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
-    """The solution's text and code. Rebuild: where the code is, or the code itself in another variation; extend: what changes
-    in the header."""
+    """The solution's text and code. Rebuild: the place of the code in the chapter, or the code itself in another variation;
+    extend: the changes of the header."""
     where = ""
     if task.kind == "rebuild" and way.pairs:
         where = f"\n\n(The code in your variation, {way.name})\n\n{_regions(chapter, task, way)}"

@@ -8,8 +8,8 @@
   course/patches.py --apply PATCH HEADER     writes the solution to HEADER
 
 A patch applies if its context is exact; its lines may have moved. If an edit has changed the context, `patch --merge` locates
-the changes. If both changed adjacent lines, the header with conflict markers is left in work/patches: resolve the conflicts
-there, and regenerate the patch from that header. Exit status 1 if there are conflicts.
+the changes. If the edit and the patch changed adjacent lines, a header with conflict markers is written to work/patches:
+resolve the conflicts there, and regenerate the patch from that header. Exit status 1 if there are conflicts.
 """
 import argparse
 import difflib
@@ -92,7 +92,7 @@ def merged(patch: pathlib.Path, lesson: pathlib.Path) -> str:
 
 
 def remake(patch: pathlib.Path) -> bool:
-    """Regenerates a patch for today's lesson; returns whether it changed. Throws PatchError, OSError."""
+    """Regenerates a patch for the current lesson; returns whether it changed. Throws PatchError, OSError."""
     old = patch.read_text(encoding="utf-8")
     lesson = patch.parents[3] / header_of(old)
     text = lesson.read_text(encoding="utf-8")

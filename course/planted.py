@@ -1,4 +1,4 @@
-"""A chapter with one planted error: what ./lab break shows, and how it checks a fix.
+"""A chapter with one planted error: the output of ./lab break, and its check of a fix.
 
 An error is a task of the kind find (tasks.py), which names a mutant of the chapter. The reader fixes the header with the error
 in work/planted/TASK/NN_name.

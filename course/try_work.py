@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The public report of a hand-out: what is right so far. The hand-out's ./try calls it.
+"""The public report of a hand-out: tests of its current state. The hand-out's ./try calls it.
 
   try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs and the grade's large ones, looks for races;
                                exit status 1 if anything is wrong
-  try_work.py FOLDER --check   looks for illegal accesses, too: another build, which takes minutes the first time
-  try_work.py FOLDER --schedule N   runs all of it in random order of events number N
-  try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
+  try_work.py FOLDER --check   also finds illegal accesses: another build, which takes minutes the first time
+  try_work.py FOLDER --schedule N   runs all tests in random schedule N
+  try_work.py FOLDER --pack    writes the one file to submit: the header, or a ZIP of several
   try_work.py FOLDER --hint [TASK] [--solution]   the tasks; the next hint; the solution
   try_work.py FOLDER --run [ARGUMENTS]            the chapter's program with your header
 
-It is for practice: its sizes are the student's, and known. Points come from the teacher's grader.
+It is for practice: the student knows its sizes. Points come from the teacher's grader.
 """
 import argparse
 import json
@@ -47,7 +47,7 @@ def sizes_of(record: Dict[str, object]) -> List[List[str]]:
 
 
 def tiny(record: Dict[str, object]) -> List[List[str]]:
-    """Sizes with fewer rows than ranks, if the chapter takes any sizes and divides rows."""
+    """Sizes with fewer rows than ranks, if the chapter accepts any sizes and divides rows."""
     manifest = all_chapters()[str(record["chapter"])]
     return [] if manifest.tests.get("blank") or manifest.kind != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 

@@ -4,40 +4,40 @@
 A manifest holds
   title, idea          the page's title without its number; the idea in a few words, for the ladder
   part                 1 to 5, see PARTS
-  kind                 speed_up, dense or sparse: which options the program has, and which table its results make
+  kind                 speed_up, dense or sparse: determines the program's options and the table of its results
   builds_on            the chapters to read before, whose headers its own may include; the variants are compared with the
                        first one
   needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability (9.0: no other); cuda: the
-                       oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if the sizes
-                       for real GPUs need a large one
+                       oldest release with the headers that it includes, if newer than the repository's minimum; memory_gb of
+                       a GPU, if the sizes for real GPUs need a large one
   processes            true: it also runs as several processes, each of which is a node, as NN_name_mpi (docs/cluster.md)
   minutes              to read the page and the code, and to run it: an estimate
-  operation            the peers' name for the chapter's operation (tests/peers); none: it has no peers
+  operation            the peers' name for the chapter's operation (tests/peers); none: the chapter has no peers
   measure              the command lines of ./lab bench, see Measure
   pictures             {NAME: ARGUMENTS}: chapters/NN_name/NAME.svg is the timeline of these arguments
   plots                {NAME: {section, x, lines}}: chapters/NN_name/NAME.svg has the measured results of that section,
                        for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
   tests                blank: the arguments of the tests of its blanks; blank_stops: a blank may also end in a deadlock or a
                        failed kernel, which the report explains; race, program, sanitize: see below
-  lesson               of a chapter that ./lab grade grades: about, what a submission must not leave out; sizes [P, m, n, k], or of a
-                       sparse one [P, rows, features, entries], at which the model shows it; kernels: it is a kernel of one's own
-  experiments          [{name, idea, builds_on, measure, pictures, tests}]: the programs of experiments/NAME.cu, NN_NAME when
-                       they are built; builds_on: what they may include besides what the chapter may; tests: of the race
-                       suite the arguments alone
-Not in a manifest, because they have a place of their own: number and name (the folder), variants, types and default sizes (the
-program), tasks
-(their markers), mutants, results and prose.
+  lesson               for ./lab grade: about, the technique that a submission must use; sizes [P, m, n, k],
+                       or [P, rows, features, entries] of a sparse chapter, at which the model shows it; kernels: the technique
+                       needs a kernel of the submission's own
+  experiments          [{name, idea, builds_on, measure, pictures, tests}]: the programs of experiments/NAME.cu, built as
+                       NN_NAME; builds_on: chapters that they may include in addition to the chapter's own; tests: only the
+                       arguments of the race suite
+Not in a manifest, because other files define them: number and name (the folder), variants, types and default sizes (the
+program), tasks (their markers), mutants, results and prose.
 
-  tests.race.schedules     how many schedules the race suite runs for each number of GPUs;  .arguments  of all its runs but
-                           those at default sizes
+  tests.race.schedules     the schedules of the race suite for each number of GPUs;  .arguments  of all its runs except those at
+                           default sizes
   tests.race.same          the arguments in which builds with and without the race detector are compared
   tests.race.ranks         the largest number of GPUs: 8, or fewer if the ranks do not communicate
   tests.program.sizes      small ones, for the tests of the program (tests/programs/chapter_test.py)
-  tests.sanitize           memcheck, racecheck, synccheck: on at most so many GPUs (tools/sanitize); arguments; nccl: it is
-                           used; racecheck_test: racecheck runs the chapter's test with this GoogleTest filter, not the program
+  tests.sanitize           memcheck, racecheck, synccheck: the most GPUs of each (tools/sanitize); arguments; nccl: the program
+                           uses it; racecheck_test: racecheck runs the chapter's test with this GoogleTest filter instead
 
   tools/chapters.py              exit status 2 and one sentence if a manifest is wrong
-  tools/chapters.py --sanitize   what tools/sanitize runs of each chapter, in columns
+  tools/chapters.py --sanitize   the runs of tools/sanitize for each chapter, in columns
 """
 import argparse
 import dataclasses
@@ -63,7 +63,7 @@ class _Wrong(Exception):
     """The error in a value; the caller adds the file."""
 
 
-# --- what a value may be ---------------------------------------------------------------------------------------------
+# --- allowed values --------------------------------------------------------------------------------------------------
 
 Check = Callable[[Any, str], None]  # takes a value and the name of its key; throws _Wrong
 
@@ -157,13 +157,13 @@ _MANIFEST = _record(
      "plots": _named(_PLOT), "tests": _TESTS, "experiments": _each(_EXPERIMENT)})
 
 
-# --- what is made of it ----------------------------------------------------------------------------------------------
+# --- the checked manifests -------------------------------------------------------------------------------------------
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """How a program is measured on real GPUs: command lines without --gpus. A size of 1024*P grows with their number, and
-    NAME=VALUE in front is a setting of the environment."""
-    usual: Sequence[str] = ("",)  # on each number of GPUs, that which matters most first: --quick takes no other
+    """How a program is measured on real GPUs: command lines without --gpus. A size of 1024*P grows with the number of GPUs, and
+    NAME=VALUE in front of the options sets an environment variable."""
+    usual: Sequence[str] = ("",)  # on each number of GPUs, the most important one first: --quick runs only it
     large: Sequence[str] = ()  # after them on 8 GPUs
     on_all_gpus_only: bool = False  # meaningful on all GPUs of the machine only
     also: Sequence[Tuple[Union[int, str], Sequence[str]]] = ()  # measured again: on a number of GPUs, "most" or "several"
@@ -181,7 +181,7 @@ class Experiment:
 
     @property
     def word(self) -> str:
-        """NN/name, as ./lab run takes it."""
+        """NN/name, the form that ./lab run accepts."""
         return f"{self.program[:2]}/{self.program[3:]}"
 
 

@@ -26,13 +26,13 @@ If the accesses are in a file that the mutant does not change, one more line nam
 16_tensor_core_gemm/operands.cuh`.
 
 Some errors show only in a test, for example one that overwrites A after a call. One more line names that test's file in the
-folder tests: it alone is compiled with the mutant, runs instead of the program, and takes the arguments as GoogleTest's.
+folder tests: only this file is compiled with the mutant, and its test runs instead of the program, with GoogleTest's arguments.
 
     test: sparse_v3_graph_calls.hpp
 
 In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 
-A line `full_marks:` says why ./lab grade cannot see the error, if it cannot: else each mutant of a graded header loses points
+If ./lab grade cannot find the error, a line `full_marks:` gives the reason; every other mutant of a graded header loses points
 (course/tests/mutants_test.py).
 """
 import argparse
@@ -139,7 +139,7 @@ def apply_mutant(mutant: Mutant, source: str) -> str:
 
 
 def reported_place(mutant: Mutant, source: str) -> str:
-    """The place that the report of a race must name, as "file.cuh:12"; `source` is the unchanged text of report_file."""
+    """The line that the report of a race must name, as "file.cuh:12"; `source` is the unchanged text of report_file."""
     changed = source if mutant.report_file != mutant.file else apply_mutant(mutant, source)
     count = changed.count(mutant.report)
     if count != 1:

@@ -30,7 +30,7 @@ class Case:
 
     @property
     def only_enqueues(self) -> bool:
-        """True for a GEMM: its calls move nothing through the host, so the host need not wait."""
+        """True for a GEMM: its calls copy nothing through the host, so the host need not wait."""
         return self.problem != "sparse"
 
     @property

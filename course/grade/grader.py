@@ -95,7 +95,7 @@ class Grader:
         return self._honest.isolated()
 
     def advice(self) -> str:
-        """What would isolate submissions."""
+        """How to isolate submissions on this machine."""
         return self._honest.advice()
 
     def describe(self) -> str:

@@ -95,7 +95,7 @@ class BreakTest(unittest.TestCase):
                       if event["ph"] == "X" and event["pid"] == first and event["cat"] == "kernel")
 
     def mend(self, broken: str, line: str) -> None:
-        """Puts a line in the place of the missing one."""
+        """Replaces the missing line by `line`."""
         before = "      const int shard = shard_in_step("
         self.assertEqual(broken.count(before), 1)
         HEADER.write_text(broken.replace(before, f"      {line}\n{before}"), encoding="utf-8")

@@ -2,7 +2,7 @@
 """The museum of cheats: each has its own number of points for its own reason; the honest solution has full marks.
 
 museum/NAME.cheat changes the header of chapter 03:
-  why: what it tries        refused: CRITERION: text in the reason        points: number
+  why: what it does         refused: CRITERION: text in the reason        points: number
   header: NN_name/NAME.cuh, if it changes another header
   behind the gate: the same with the gate left open, so that the later checks must reject it (| between alternatives)
   --- original / --- cheat (both once or more) / --- end: as in tests/mutants

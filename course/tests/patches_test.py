@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of course/patches.py: applying and regenerating patches, and that the repository's patches apply to today's lessons."""
+"""Tests of course/patches.py: applying and regenerating patches, and that the repository's patches apply to the lessons."""
 import contextlib
 import io
 import pathlib

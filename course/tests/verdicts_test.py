@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""From a submission's process and the judge's answer to a verdict: a reason, a race, a count; the schedules of a case; the
-reference of a student's variation; the grade's cases that a hand-out's ./try runs.
+"""Tests of verdicts, which are derived from a submission's process and the judge's answer: reasons, races and counts; the
+schedules of a case; the reference of a student's variation; the grade's cases that a hand-out's ./try runs.
 """
 import contextlib
 import dataclasses

@@ -11,7 +11,7 @@ import process
 from process import ROOT, Refusal
 
 LINES = 40  # of a log, when something failed
-BEFORE = 3  # the first error: in which function, included from where
+BEFORE = 3  # lines before the first error: its function, and the files that include it
 NOT_THE_COMPILERS = re.compile(r"-- |\[\d+/\d+\]|FAILED: |ninja: |(: && )?/\S+(python3|cmake|c\+\+|nvcc) |Preset CMake|  [A-Z_]+[=:]|\s*$")
 NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "check": " for virtual GPUs"}
 
@@ -131,14 +131,14 @@ class Build:
                 process.say(f"another ./lab is building in {self.folder.relative_to(ROOT)}; this one waits")
                 fcntl.flock(folder, fcntl.LOCK_EX)
             except OSError:
-                pass  # a file system that has no locks
+                pass  # the file system does not support locks
             yield
         finally:
             os.close(folder)
 
 
 def what_failed(log: str) -> str:
-    """Of a build's log what the compiler or the linker says, from its first error on; without one, the end of all."""
+    """The messages of the compiler or the linker in a build's log, from the first error on; without an error, the log's end."""
     own = [line for line in log.splitlines(keepends=True) if not NOT_THE_COMPILERS.match(line)]
     first = next((number for number, line in enumerate(own) if re.search(r"\b(error|undefined reference)\b", line)), None)
     return "".join(log.splitlines(keepends=True)[-LINES:] if first is None else own[max(first - BEFORE, 0):][:LINES])

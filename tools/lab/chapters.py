@@ -1,4 +1,4 @@
-"""The chapters and their experiments: which folders and files there are."""
+"""The chapters and their experiments, found by their folders and files."""
 import argparse
 import re
 from typing import List, Optional

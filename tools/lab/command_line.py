@@ -1,5 +1,5 @@
-"""The command line. Each module of tools/lab/commands is a command: the first line of its documentation is what --help says
-of it, arguments(parser) declares what it takes, and main(call) does it."""
+"""The command line. Each module of tools/lab/commands is a command: --help prints the first line of its docstring,
+arguments(parser) declares its arguments, and main(call) runs it."""
 import argparse
 import difflib
 import importlib
@@ -91,7 +91,7 @@ def _parse(parser: Parser, call: argparse.Namespace, words: List[str], behind: L
     if call.help and program is None:
         _help(parser)
     line = [call.command, *words]
-    # In `run --gpus 2` the 2 is no chapter: unknown words must follow the program that they are for.
+    # In `run --gpus 2` the 2 is not a chapter: unknown words must follow the program to which they are passed.
     stray = rest and (program is None or rest[0].startswith("-") and line.index(rest[0]) < line.index(program))
     if stray or behind and passes_on is None:
         parser.error(f"unrecognized arguments: {' '.join(rest or behind)}")

@@ -1,4 +1,4 @@
-// Chapter NN: all rows of A to every rank by broadcasts, then one product. Replace this by what the chapter
+// Chapter NN: broadcasts send all rows of A to every rank, then one GEMM. Replace this by what the chapter
 // teaches, and name the source of the algorithm.
 #pragma once
 
@@ -18,14 +18,14 @@
 
 namespace overlap::new_chapter {
 
-/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
+/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and computes C[m, n_r], all row-major, m_r and n_r by
 /// balanced_share(). Sums are in f32.
 template <Floating T>
 class NewChapter {
  public:
-  /// Collective. Allocates a place for all of A, and runs every call once: NCCL connects the ranks in its
-  /// first one, and a kernel is loaded in its first launch. Throws Skip if ranks share a GPU, CudaError if
-  /// there is too little memory, NcclError.
+  /// Collective. Allocates memory for all of A, and makes every call once, because NCCL connects the ranks in
+  /// its first call, and a kernel is loaded in its first launch. Throws Skip if ranks share a GPU, CudaError
+  /// if there is too little memory, NcclError.
   NewChapter(Rank& rank, MatmulShape whole)
       : rank_(rank),
         whole_(whole),
@@ -38,15 +38,15 @@ class NewChapter {
     rank.synchronize(rank.stream());
   }
 
-  /// Enqueues the whole product on `stream` and returns. `a` is the rank's rows [m_r, k], `b` its columns
+  /// Enqueues the whole call on `stream` and returns. `a` is the rank's rows [m_r, k], `b` its columns
   /// [k, n_r], `c` its result [m, n_r], all on its GPU. The next call may follow at once.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     gather(a, stream);
     multiply(b, c, stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call: its rows go to all others, theirs come. The page's
-  /// cost card and the tests both come from here.
+  /// Costs of rank `rank` of `ranks` in one call: it sends its rows to all other ranks and receives theirs.
+  /// The page's cost card and the tests use these numbers.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t element = sizeof(T), own = balanced_share(whole.m, ranks, rank).size() * whole.k;
     return {.messages = own > 0 ? ranks - 1 : 0,
@@ -61,9 +61,9 @@ class NewChapter {
   void gather(const T* a, cudaStream_t stream) {
     const TimelineScope name("gather A");
     for (int root = 0; root < rank_.size(); ++root) {
-      // [task broadcast: which rows does a rank give to all others, and where do they lie in A?]
+      // [task broadcast: which rows does a rank send to all others, and where are they in A?]
       const Range rows = balanced_share(whole_.m, rank_.size(), root);
-      // All ranks compute the same sizes: where there is nothing to send, nobody waits for it.
+      // All ranks compute the same sizes, so all of them skip the broadcast of an empty shard.
       if (rows.empty()) continue;
       NCCL_CHECK(ncclBroadcast(a, all_of_a_.data() + rows.begin * whole_.k, rows.size() * whole_.k,
                                nccl_type<T>(), root, nccl_, stream));
@@ -79,7 +79,7 @@ class NewChapter {
 
   Rank& rank_;
   MatmulShape whole_;
-  std::int64_t columns_;  // of this rank's product
+  std::int64_t columns_;  // of this rank's part of B and C
   ncclComm_t nccl_;
   DeviceBuffer<T> all_of_a_;  // [m, k]
 };

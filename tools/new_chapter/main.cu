@@ -1,4 +1,4 @@
-// Chapter NN: verified on every element, then timed beside the product alone.
+// Chapter NN: verified on every element, then timed next to GEMM only.
 #include "NN_name/lesson.cuh"
 #include "overlap/program/dense_chapter.hpp"
 

@@ -1,4 +1,4 @@
-// Chapter NN on any GPUs: every element right, for all types, sizes and numbers of ranks.
+// Chapter NN on any GPUs: every element is right, for all types, sizes and numbers of ranks.
 #include "NN_name/lesson.cuh"
 
 #include <gtest/gtest.h>

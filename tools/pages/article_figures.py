@@ -1,4 +1,4 @@
-"""An article's figures beside ours, for its companion page: docs/articles/articles.json maps each figure to a result in
+"""An article's figures next to our results, for its companion page: docs/articles/articles.json maps each figure to a result in
 docs/results. A figure without a result is marked as not measured; nothing is extrapolated from other sizes."""
 import json
 import pathlib
@@ -8,7 +8,7 @@ from tools.pages.excerpts import PageError
 from tools.results.ladder import stamp, table
 from tools.results.results import field_text, newest
 
-UP = "../.."  # the way from a companion page to the repository's root
+UP = "../.."  # the path from a companion page to the repository's root
 _FACTORS = {"us": 1000.0}  # the suffix of fields in milliseconds
 
 

@@ -2,8 +2,8 @@
 """Builds the documentation site: tools/pages/build_site.py FOLDER writes FOLDER/html/index.html.
 
 Doxygen writes the reference and the sources into FOLDER/pages/reference (docs/site/Doxyfile). The Markdown files are staged in
-FOLDER/pages, each at its path in the repository, in the dialect that MkDocs reads. A link to a source leads to Doxygen's view
-of it; any other file or folder gets a plain page below FOLDER/pages/files. MkDocs makes the site (docs/site/mkdocs.yml).
+FOLDER/pages, each at its path in the repository, in the dialect that MkDocs reads. A link to a source leads to Doxygen's page
+of it; any other file or folder gets a plain page below FOLDER/pages/files. MkDocs builds the site (docs/site/mkdocs.yml).
 """
 import base64
 import html
@@ -168,8 +168,8 @@ class Staging:
         return f"files/{shown}/index.md" if file.is_dir() else f"files/{shown}.md" + (f"#__codelineno-0-{fragment[1:]}" if fragment else "")
 
     def _listing(self, folder: pathlib.PurePosixPath) -> str:
-        """The page of a folder: its files, which all have pages, and its folders, of which those have pages that are linked
-        to."""
+        """The page of a folder: its files, which all have pages, and its folders, which have pages only if a page links to
+        them."""
         text = PLAIN.format(folder)
         for entry in sorted((REPOSITORY / folder).iterdir(), key=lambda entry: (entry.is_file(), entry.name)):
             path = folder / entry.name

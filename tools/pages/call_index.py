@@ -21,7 +21,7 @@ _GPU_HEADER = re.compile(r'#include "overlap/gpu/(\w+)\.hpp"')
 
 
 def calls_in(source: str, pattern: str) -> Set[str]:
-    """The calls of one kind that a source makes. (Variables such as cudaStream_t stream(0) are none.)"""
+    """The calls of one kind that a source makes. (A variable such as cudaStream_t stream(0) is not a call.)"""
     code = _STRING.sub('""', _COMMENT.sub("", source))
     return {name for name in re.findall(rf"(?<![\w:]){pattern}", code) if not name.endswith("_t")}
 

@@ -6,8 +6,8 @@
 
 A trace is the file of --timeline, modelled or measured; the two differ only in the text below the axis. Each
 section of a trace (a variant of a chapter, say) becomes a panel whose time begins at 0; several traces are drawn one
-below the other, on one axis. Names stand in the bars where they fit (of "step 3: multiply shard 5" at least what follows the colon);
-a viewer shows any bar's name and times when the mouse rests on it. The same traces always give the same file.
+below the other, on one axis. A name is drawn in its bar if it fits (of "step 3: multiply shard 5" at least the part behind the
+colon); a viewer shows a bar's name and times when the mouse rests on it. The same traces always give the same file.
 """
 import argparse
 import json
@@ -41,7 +41,7 @@ STYLE = """
 
 
 class TraceError(Exception):
-    """A file that is no timeline."""
+    """The file is not a timeline."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ def source_of(stamp: Dict) -> str:
 
 
 def details_of(event: Dict) -> str:
-    """The text that a viewer shows under the mouse."""
+    """The text that a viewer shows when the mouse rests on a bar."""
     arguments = event["args"]
     parts = [event["name"]]
     parts += [arguments[key] for key in ("scope", "what", "kernel") if arguments.get(key, event["name"]) not in parts]
@@ -122,7 +122,7 @@ def read(path: pathlib.Path) -> List[Panel]:
 
 
 def nice_step(span: float) -> float:
-    """The smallest step of 1, 2 or 5 times a power of ten that cuts `span` into at most 9 pieces."""
+    """The smallest step of 1, 2 or 5 times a power of ten that divides `span` into at most 9 parts."""
     step = 1e-3
     while True:
         for factor in (1, 2, 5):
@@ -132,7 +132,7 @@ def nice_step(span: float) -> float:
 
 
 def number(value: float) -> str:
-    """Coordinates with two digits, without useless zeros."""
+    """A coordinate with at most two decimals, without trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""An excerpt of a source: what pages show (update_pages.py), and pages of hand-outs (course/page.py)."""
+"""Excerpts of sources for pages (update_pages.py) and pages of hand-outs (course/page.py)."""
 import re
 from typing import Sequence
 

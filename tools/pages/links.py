@@ -1,8 +1,8 @@
 """Checks links: those of Markdown files (tools/pages/tests/links_test.py), and those of the generated site (build_site.py).
 
-A relative link must lead to a file or folder of this repository (of the site), and its fragment to something in it: a
-heading of a page (`#cost-card`), a line of another file (`#L12`), an element's id (HTML). Links to other hosts are left
-alone.
+A relative link must lead to a file or folder of this repository (of the site), and its fragment must name a part of it: a
+heading of a page (`#cost-card`), a line of another file (`#L12`), an element's id (HTML). Links to other hosts are not
+checked.
 """
 import dataclasses
 import html.parser
@@ -108,7 +108,7 @@ def bad_markdown_links(page: pathlib.Path, root: pathlib.Path = REPOSITORY) -> I
 
 
 def _problem(link: Link, target: pathlib.Path, root: pathlib.Path) -> str:
-    """What is wrong with a link that leads to `target`; empty if nothing is."""
+    """The error of a link that leads to `target`; empty if it is correct."""
     if link.target.startswith("/"):
         return "an absolute path"
     if root != target and root not in target.parents:

@@ -58,7 +58,7 @@ def _of_cpp(text: str) -> Iterator[str]:
 
 
 def messages(root: pathlib.Path = REPOSITORY) -> Dict[str, str]:
-    """Each sentence, and the first file that holds it."""
+    """Each sentence, and the first file that contains it."""
     found: Dict[str, str] = {}
     sources: Tuple[Tuple[str, object], ...] = (
         ("tools/lab/*.py", _of_python), ("tools/lab/commands/*.py", _of_python), ("lab", _of_shell), ("tools/lab/*.sh", _of_shell), ("virtual_gpu/tools/race_run", _of_shell),

@@ -104,7 +104,7 @@ def block(argument: str, root: pathlib.Path = REPOSITORY) -> str:
 
 
 def comparable(text: str) -> str:
-    """The part of a block that must not drift: the change, the command, its exit status, and the output without numbers."""
+    """The part of a block that must stay equal: the change, the command, its exit status, and the output without numbers."""
     change, command_line, rest = re.split(r"(^\$ .*\n)", text, maxsplit=1, flags=re.MULTILINE) if "\n$ " in text else (text, "", "")
     said_so, status, end = rest.rpartition("\n(exit status ")
     return re.sub(r"^@@ .* @@$", "@@", change, flags=re.MULTILINE) + command_line + in_one_order(without_numbers(said_so)) + status + end
@@ -116,7 +116,7 @@ def without_numbers(text: str) -> str:
 
 
 def in_one_order(text: str) -> str:
-    """Which of a race's two accesses comes first may change from run to run."""
+    """The report with a race's two accesses in a fixed order, because their order may differ between runs."""
     return re.sub(r"(?:^  (?:read|write) by .*\n){2}", lambda accesses: "".join(sorted(accesses.group().splitlines(True))), text,
                   flags=re.MULTILINE)
 

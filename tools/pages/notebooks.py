@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Runs the notebooks and compares their outputs with the stored ones: tools/pages/notebooks.py [--update] NOTEBOOK...
 
-In text outputs numbers may differ, words may not; pictures must exist. --update stores the new outputs. Stored notebooks hold
-no metadata of the run, no execution counts, and at most 300 KB. Started by ./lab notebook with the system's Python,
-which has Debian's python3-nbclient.
+In text outputs numbers may differ, words may not; pictures must exist. --update stores the new outputs. Stored notebooks
+contain no metadata of the run and no execution counts, and have at most 300 KB. ./lab notebook starts this script with the
+system's Python, which has Debian's python3-nbclient.
 """
 import argparse
 import os

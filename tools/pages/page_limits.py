@@ -3,21 +3,20 @@
 
 Every Markdown file: a title in the first line, and markers of generated blocks as update_pages.py reads them; no line of more
 than 300 characters (targets of links not counted; tables may be longer), and one sentence a line, so that a diff shows the
-sentences that a change is about. (Under a heading "Sources" stand titles and initials of authors, of which none can tell that
-they are no sentences.)
+changed sentences. (Sections "Sources" are exempt, because titles and initials of authors look like ends of sentences.)
 
-Every page but those of LOOKED_UP: at most 2,000 words, as `wc -w` counts what is left without generated blocks, code, tables,
+Every page except those in LOOKED_UP: at most 2,000 words, as `wc -w` counts the text without generated blocks, code, tables,
 pictures, HTML and folds (<details>), headings and marks of lists included; at most 600 words in each fold.
 
 The page of a chapter, chapters/NN_name/README.md, in addition:
   - the sections SECTIONS, all of them, in this order;
-  - before the first of them a picture, and a number with a marker <!-- shown TEXT --> whose TEXT stands in a generated block further down;
+  - before the first of them a picture, and a number with a marker <!-- shown TEXT --> whose TEXT is in a generated block below;
   - three items under "What to remember";
   - at most 120 lines of code and 60 lines of output, those of folds included; a block `mutant` has its own limit (mutant_blocks.py);
-  - under "Predict" a marker <!-- predicted TEXT --> for each answer, whose TEXT stands in a generated block further down;
+  - under "Predict" a marker <!-- predicted TEXT --> for each answer, whose TEXT is in a generated block below;
   - under "A bug to see" a generated block `mutant`.
 
-  tools/pages/page_limits.py            exit status 1 and "file:line: sentence" for whatever is too long or missing
+  tools/pages/page_limits.py            exit status 1 and "file:line: sentence" for each part that is too long or missing
   tools/pages/page_limits.py --table    the numbers of all chapters' pages
 """
 import argparse
@@ -35,7 +34,7 @@ from tools.pages.update_pages import BLOCK, KINDS  # noqa: E402
 LONGEST_LINE, PROSE, FOLD, CODE, OUTPUT = 300, 2000, 600, 120, 60
 SECTIONS = ("What you will learn", "Recap", "What is new", "The idea", "Predict", "Run it", "The code", "A bug to see",
             "Cost card", "What goes wrong", "With a library", "Measured", "What to remember", "Exercises", "Sources")
-LOOKED_UP = ("docs/glossary.md", "virtual_gpu/README.md")  # pages that nobody reads from beginning to end
+LOOKED_UP = ("docs/glossary.md", "virtual_gpu/README.md")  # pages to look terms up in, not to read from beginning to end
 REMEMBER = 3
 OUTPUTS = ("output", "race", "tests")  # blocks that show what a program prints
 
@@ -100,7 +99,7 @@ def lines_of(text: str) -> Iterator[Line]:
 
 
 def words_of(text: str) -> int:
-    """The words of a line of prose, as `wc -w` counts them: pictures, HTML and targets of links are none."""
+    """The words of a line of prose, as `wc -w` counts them without pictures, HTML and targets of links."""
     return len(_LINK.sub(lambda link: "" if link.group(1) else link.group(2), re.sub(r"</?[a-z][^>]*>", " ", text)).split())
 
 
@@ -110,7 +109,7 @@ def shown_length(line: str) -> int:
 
 
 def sentences(line: str) -> int:
-    """How many sentences a line of prose seems to have: each ends before a blank and a capital letter, code or a link."""
+    """The number of sentences in a line of prose: each ends before a blank and a capital letter, code or a link."""
     text = _LINK.sub(lambda link: "" if link.group(1) else f"[{link.group(2)}]", line)
     text = _CODE_SPAN.sub("`x`", re.sub(r"<summary>.*?</summary>|</?[a-z][^>]*>", "", text))
     item = _ITEM.match(text)
@@ -154,7 +153,7 @@ def bad_lines(text: str) -> Iterator[str]:
 
 
 def bad_markers(text: str) -> Iterator[str]:
-    """What keeps a page's heading or a generated block from being seen as one: a formatter for C++ leaves such."""
+    """Errors that hide a page's title or the marker of a generated block; a formatter for C++ may cause them."""
     if not re.match(r"#+ \S|---\n", text):
         yield "1: a page begins with its title"
     for mark in re.finditer(rf"<\s*!\s*--\s*/?\s*({'|'.join(KINDS)})\b[^>\n]*--\s*>", masked(text, comments=False)):
@@ -163,7 +162,7 @@ def bad_markers(text: str) -> Iterator[str]:
 
 
 def bad_sections(text: str) -> Iterator[str]:
-    """What is wrong with the sections of a chapter's page."""
+    """The errors in the sections of a chapter's page."""
     found = [(text.count("\n", 0, match.start()) + 1, match.group(2)) for match, _ in headings_of(text) if match.group(1) == "##"]
     for index, wanted in enumerate(SECTIONS):
         number, title = found[index] if index < len(found) else (text.count("\n"), "")
@@ -175,7 +174,7 @@ def bad_sections(text: str) -> Iterator[str]:
 
 
 def section(text: str, title: str) -> Tuple[int, int]:
-    """The first and last line of a section; nothing if the page has no such section."""
+    """The first and last line of a section; None if the page has no such section."""
     heads = [match for match, _ in headings_of(text) if match.group(1) == "##"]
     for head, following in zip(heads, [*heads[1:], None]):
         if head.group(2) == title:
@@ -184,14 +183,14 @@ def section(text: str, title: str) -> Tuple[int, int]:
 
 
 def stands_in(wanted: str, text: str) -> bool:
-    """True if the text holds these words or this number, not as part of a longer one."""
+    """True if the text contains these words or this number, not as part of a longer one."""
     before = r"(?<![\w.])" if wanted[0].isalnum() else ""
     behind = r"(?!\w|\.\d)" if wanted[-1].isalnum() else ""
     return re.search(before + re.escape(wanted) + behind, text) is not None
 
 
 def bad_predictions(text: str) -> Iterator[str]:
-    """What is wrong with the answers under "Predict"."""
+    """The errors in the answers under "Predict"."""
     begin, end = section(text, "Predict")
     if end and not _PREDICTED.search(text, begin, end):
         yield f"{text.count(chr(10), 0, begin) + 1}: no <!-- predicted TEXT --> under 'Predict'"
@@ -211,7 +210,7 @@ def bad_first_screen(text: str) -> Iterator[str]:
 
 
 def bad_last_lines(text: str) -> Iterator[str]:
-    """What is wrong with what a lesson ends with."""
+    """The errors in the last sections of a chapter's page."""
     begin, end = section(text, "What to remember")
     count = len(re.findall(r"^(?:-|\d+\.) ", text[begin:end], re.MULTILINE))
     if end and count != REMEMBER:
@@ -229,7 +228,7 @@ def bad_words(text: str) -> Iterator[str]:
 
 
 def bad_chapter_page(text: str) -> Iterator[str]:
-    """"line: sentence" for each limit of a chapter's page that is not kept."""
+    """"line: sentence" for each limit that a chapter's page exceeds."""
     numbers = numbers_of(text)
     for count, most, what in ((numbers.code, CODE, "lines of code"), (numbers.output, OUTPUT, "lines of output")):
         if count > most:
@@ -250,7 +249,7 @@ def is_chapter_page(page: pathlib.Path, root: pathlib.Path) -> bool:
 
 
 def problems(root: pathlib.Path = REPOSITORY) -> List[str]:
-    """"file:line: sentence" for all that is wrong in a repository."""
+    """"file:line: sentence" for each error in a repository."""
     found = []
     for page in markdown_files(root):
         text = page.read_text(encoding="utf-8")

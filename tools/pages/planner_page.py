@@ -1,5 +1,5 @@
 """The tables and pictures of docs/planner.md: the planner's errors against docs/results, its constants with their sources, and
-its predictions for 8 to 4,096 GPUs. The program of ./lab plan makes all of them from the output of the chapters' programs,
+its predictions for 8 to 4,096 GPUs. The program of ./lab plan computes all of them from the output of the chapters' programs,
 which must be built."""
 import functools
 import pathlib
@@ -37,13 +37,13 @@ class PageError(Exception):
 
 
 def percent(part: float, sign: str = "") -> str:
-    """A number as the tables show it."""
+    """A number in the tables' format."""
     return f"{100 * part:{sign}.1f} %"
 
 
 @functools.lru_cache(maxsize=None)
 def planned(program: pathlib.Path, gpus: int) -> Dict[str, Any]:
-    """The predictions for so many GPUs at the usual sizes, by operation."""
+    """The predictions for this number of GPUs at the usual sizes, by operation."""
     dense, sparse = (planner.plan(program, "--machine", MACHINE, "--gpus", str(gpus), *more) for more in ((), ("--sparse",)))
     return {operation["operation"]: operation for operation in (*dense["operations"], *sparse["operations"])}
 
@@ -54,7 +54,7 @@ def catalogue(program: pathlib.Path) -> Set[str]:
 
 
 class Check:
-    """All measured times beside their predictions."""
+    """All measured times with their predictions."""
 
     def __init__(self, program: pathlib.Path, reports: Reports) -> None:
         self.program = program
@@ -115,7 +115,7 @@ class Check:
 
 
 def _machine_of(run: Run) -> str:
-    """The machines of the measurements. Their dates are in the chapters' tables, because a file's runs are of several days."""
+    """The machines of the measurements. The dates are in the chapters' tables, because a file has runs of several days."""
     hardware = run["hardware"]
     return f"{hardware['gpus']} x {hardware['gpu']}, driver {hardware['driver']}, CUDA {hardware['toolkit']}"
 

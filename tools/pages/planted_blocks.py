@@ -54,8 +54,8 @@ def function(lines: List[str], name: str) -> List[str]:
 
 
 def shown(body: List[str], case: str) -> List[str]:
-    """All of a short function; of others from the first line that matters to the last one, and what closes or opens their
-    braces."""
+    """A short function whole; of others the lines from the first that matters to the last, extended until braces are
+    balanced."""
     if len(body) <= SHORT:
         return body
     matters = [number for number, line in enumerate(body) if _ASKS.search(line) or re.search(rf"@{case}\b", line)]
@@ -71,7 +71,7 @@ def shown(body: List[str], case: str) -> List[str]:
 
 
 def diff(source: str, case: str, functions: List[str]) -> str:
-    """The bug; the lines of its cure begin with +, those that it replaces with -."""
+    """The code with the bug; lines of the cure begin with +, the lines that it replaces with -."""
     lines = source.splitlines()
     parts = []
     for name in functions or [case]:
@@ -107,7 +107,7 @@ def block(argument: str, root: pathlib.Path) -> str:
 
 
 def comparable(text: str) -> str:
-    """The part of a block that must not drift: the change, the exit status, and the report without numbers."""
+    """The part of a block that must stay equal: the change, the exit status, and the report without numbers."""
     change, border, report = text.partition("\n```\n\n```\n")
     report, status, end = report.rpartition("\n(exit status ")
     return change + border + mutant_blocks.in_one_order(mutant_blocks.without_numbers(report)) + status + end

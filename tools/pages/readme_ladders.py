@@ -10,22 +10,22 @@ from tools.results.results import (Column, algorithms, column_of, gemm_only_of, 
 
 
 class Ladder(NamedTuple):
-    """One of them."""
+    """One ladder."""
 
-    parts: Tuple[int, ...]  # whose chapters it shows
+    parts: Tuple[int, ...]  # the parts of the course whose chapters it shows
     unit: str
 
 
 LADDERS = {"dense": Ladder((1, 2), "x GEMM only"), "sparse": Ladder((3,), "times as fast as dense"),
            "kernels": Ladder((4,), "x GEMM only"), "latency": Ladder((5,), "x GEMM only")}
 FASTEST = "ratio of its fastest GPU"
-SHORT = "short"  # the dense one, of one machine
+SHORT = "short"  # the dense ladder of one machine
 COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "GEMM, reduce-scatter", "mlp_block": "MLP block",
             "matmul_all_reduce": "GEMM, all-reduce"}
 
 
 def measures_the_chapter(run: Dict) -> bool:
-    """False for a run that measures a part alone, a search or a transport, or treats the GPUs of one process as nodes: those
+    """False for a run that measures only a part, a search or a transport, or treats the GPUs of one process as nodes: these
     have no network between them."""
     if sparse_results.is_sparse(run):
         return bool(sparse_results.whole_sums(run))
@@ -33,7 +33,7 @@ def measures_the_chapter(run: Dict) -> bool:
 
 
 def ladder_columns(runs: Iterable[Dict]) -> List[Column]:
-    """Those that were measured."""
+    """The measured columns."""
     return sorted(several_gpus(column_of(run) for run in runs))
 
 
@@ -48,7 +48,7 @@ def machines_note(runs: List[Dict], columns: List[Column]) -> str:
 
 
 def measured_by(run: Dict, runs: Sequence[Dict]) -> Dict[str, Dict]:
-    """The results of a run that can make a ladder's row, by variant."""
+    """The results of a run that may be a ladder's row, by variant."""
     found = {result["variant"]: result for result in algorithms(run, runs)}
     if sparse_results.is_sparse(run):
         whole = {result["variant"] for result in sparse_results.whole_sums(run)} - {sparse_results.DENSE}
@@ -57,8 +57,8 @@ def measured_by(run: Dict, runs: Sequence[Dict]) -> Dict[str, Dict]:
 
 
 def variant_of(results: Sequence[Mapping[str, Dict]]) -> str:
-    """The variant that a row shows, the same in all columns, because ratios of different variants cannot be compared: among the
-    variants with the most columns the fastest one, by the geometric mean of its ratios or times."""
+    """The variant of a row, the same in all columns, because ratios of different variants cannot be compared: of the variants
+    with the most columns the fastest, by the geometric mean of its ratios or times."""
     def rank(variant: str) -> Tuple[int, float]:
         held = [each[variant] for each in results if variant in each]
         return -len(held), sum(math.log(result.get("ratio_to_gemm_only") or result["host_ms"]) for result in held)
@@ -66,8 +66,8 @@ def variant_of(results: Sequence[Mapping[str, Dict]]) -> str:
 
 
 def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
-    """A variant's result in the unit of its ladder, in brackets that of 20 calls enqueued at once. Speed-ups are below the
-    table."""
+    """A variant's result in the unit of its ladder, and in brackets the result of 20 calls enqueued at once. Speed-ups are
+    below the table."""
     if not result:
         return "-" if is_dense(run) or sparse_results.is_sparse(run) else "see below"
     if sparse_results.is_sparse(run):
@@ -78,7 +78,7 @@ def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
 
 
 def cells_of(held: Mapping[Column, Tuple[Dict, Dict]], variant: str, columns: Sequence[Column]) -> List[str]:
-    """The result of one variant in each column. A column holds its run and the run's results by variant."""
+    """The result of one variant in each column. A column has its run and the run's results by variant."""
     return [cell(held[column][0], held[column][1].get(variant), []) if column in held else "-" for column in columns]
 
 
@@ -129,7 +129,7 @@ def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str
 
 
 def speed_up_note(runs: Sequence[Dict]) -> str:
-    """A sentence on a chapter that compares several GPUs with one: it has another unit."""
+    """A sentence on a chapter that compares several GPUs with one, because its unit is another one."""
     firsts: Dict[Column, Dict] = {}
     for run in runs:
         if not sparse_results.is_sparse(run) and not is_dense(run) and column_of(run)[1] > 1:
@@ -140,7 +140,7 @@ def speed_up_note(runs: Sequence[Dict]) -> str:
 
 
 def parts_of(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> Tuple[List[str], List[List[str]], str]:
-    """A ladder's header, its lines, and what stands below it."""
+    """A ladder's header, its lines, and the text below it."""
     ladder = LADDERS[which]
     shown = {name: chapter for name, chapter in sorted(chapters.items()) if chapter.part in ladder.parts}
     chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in shown}
@@ -169,8 +169,8 @@ def parts_of(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -
 
 
 def short_table(chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
-    """The dense ladder on the first of its machines: one call, and 20 at once. What computes the same stands together, and what
-    a chapter shows does not stand there once more as NCCL's."""
+    """The dense ladder on the first of its machines: one call, and 20 at once. Rows of one operation are grouped, and a row of
+    a chapter is not repeated as NCCL's."""
     header, rows, _ = parts_of("dense", chapters, reports)
     first = header.index("variant") + 1
     found: Dict[Tuple[str, ...], List[str]] = {}
@@ -186,7 +186,7 @@ def short_table(chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
 
 def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
     """A ladder: its chapters, the best algorithm that each adds, at the first size on each number of GPUs that was measured;
-    then the peers. Where it was not run stands a dash."""
+    then the peers. A dash means that the algorithm was not measured."""
     if which == SHORT:
         return short_table(chapters, reports)
     header, rows, below = parts_of(which, chapters, reports)

@@ -1,5 +1,5 @@
-"""What docs/sparse.md shows: chapters 08 to 15 on one problem, as a table and a picture, and who wins at which density on how
-many GPUs. Counts and predictions come from ./lab plan's program, times from docs/results."""
+"""The generated parts of docs/sparse.md: chapters 08 to 15 on one problem, as a table and a picture, and the fastest variant by
+density and number of GPUs. Counts and predictions come from ./lab plan's program, times from docs/results."""
 import math
 import pathlib
 import re
@@ -15,11 +15,11 @@ from tools.results.sparse_results import DENSE, algorithms, milliseconds
 PICTURE = "docs/pictures/sparse_progression.svg"
 ROWS, ENTRIES = 5_000_000, 50_000  # of the table; of each rank
 VERSION_6 = "v6_ordered"
-COLUMNS = (("H200", 2), ("H100 80GB HBM3", 2))  # the first of them that a step was measured on counts
+COLUMNS = (("H200", 2), ("H100 80GB HBM3", 2))  # a step's times are those of the first one that it was measured on
 
 
 class Step(NamedTuple):
-    """A variant, and what it has not any more."""
+    """A variant, and the cost that it removes."""
 
     chapter: str
     variant: str
@@ -54,7 +54,7 @@ def measured(step: Step, reports: Reports) -> Optional[Tuple[Run, Result]]:
 
 
 def counted(value: float) -> str:
-    """A count: exact as long as it can be read."""
+    """A count as text: exact if it is short, else rounded."""
     return f"{value:,}" if value < 1_000_000 else re.sub(r"e\+0?", "e", f"{value:.3g}")
 
 
@@ -79,7 +79,7 @@ def progression(program: pathlib.Path, reports: Reports) -> str:
 
 
 def density(program: pathlib.Path) -> str:
-    """Who wins, predicted: a line for each share of the table that a rank has. In brackets version 6."""
+    """The predicted fastest variant: a line for each share of the table that a rank has. In brackets version 6."""
     def cell(share: float, gpus: int) -> str:
         prediction = planner.plan(program, "--gpus", str(gpus), "--sparse", "--rows", str(ROWS), "--entries", str(round(share * ROWS)))
         operation = prediction["operations"][0]
@@ -99,7 +99,7 @@ def _across(ms: float) -> float:
 
 
 def pictures(reports: Reports) -> Dict[str, str]:
-    """The picture by its name; none where no step was measured."""
+    """The picture by its name; no picture if no step was measured."""
     return {PICTURE: picture(reports)} if any(measured(step, reports) for step in STEPS[1:]) else {}
 
 

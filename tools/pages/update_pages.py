@@ -1,40 +1,40 @@
 #!/usr/bin/env python3
-"""Writes into the pages what must never be typed: code excerpts, programs' output, measured tables and timelines.
+"""Writes the generated parts of the pages: code excerpts, programs' output, measured tables and timelines.
 
-A page holds pairs of HTML comments; the text between them belongs to this script:
+A page contains pairs of HTML comments; this script writes the text between them:
   <!-- code FILE START --> ... <!-- /code -->   the function or class whose first line contains START, comment included
-  <!-- output ARGUMENTS --> ... <!-- /output -->  what `./lab run ARGUMENTS` prints on virtual GPUs
-  <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
+  <!-- output ARGUMENTS --> ... <!-- /output -->  the output of `./lab run ARGUMENTS` on virtual GPUs
+  <!-- tests --> ... <!-- /tests -->              the last lines of `./lab test` there (not checked, because CI runs the tests)
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
-  <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
+  <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on GPUS GPUs
   <!-- mutant NN MUTANT --> ... <!-- /mutant -->       a mutant as a diff, and its program's output (after ./lab pages; see
   mutant_blocks.py)
   <!-- planted COMMAND PROGRAM CASE --> ... <!-- /planted -->  a planted bug with its cure, and its report (see planted_blocks.py)
   <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
-  <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION; `SECTION folded`:
+  <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the chapter's results of that section; `SECTION folded`:
                                         the first one for each number of GPUs, the others in a fold
-  <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
-  <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
+  <!-- profile CHAPTER --> ... <!-- /profile -->  Nsight Compute's counters, from the same files
+  <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures next to ours, see article_figures.py
   <!-- ladder dense|sparse|kernels|latency|short --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
-  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py and sparse_page.py
+  <!-- planner WHAT --> ... <!-- /planner -->  predictions of ./lab plan, or its errors, see planner_page.py and sparse_page.py
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see course/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
-Excerpts leave out the markers of assignments (see blank.py).
+Excerpts omit the markers of assignments (see blank.py).
 
 The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/pages/draw_timeline.py,
-and plots of measured results, drawn by tools/results/plot_results.py. Those of predictions are planner_page.py's, that of the
-sparse progression is sparse_page.py's.
+and plots of measured results, drawn by tools/results/plot_results.py. planner_page.py draws the pictures of predictions,
+sparse_page.py that of the sparse progression.
 
   tools/pages/update_pages.py           rewrites the pages and the pictures
-  tools/pages/update_pages.py --measured  only what comes from docs/results: needs no build
+  tools/pages/update_pages.py --measured  only the blocks from docs/results: needs no build
   tools/pages/update_pages.py --check   exit status 1 and the names of the pages and pictures that have drifted; with a day in
                                         OVERLAP_TURNS programs, mutants and timelines of a quarter of the chapters run
 
-Modelled times depend on how the compiler cuts kernels into basic blocks, so the check compares a program's output and
-its timeline with all numbers left out; everything else must be equal.
+Modelled times depend on how the compiler divides kernels into basic blocks, so the check compares a program's output and
+its timeline without numbers; everything else must be equal.
 """
 import argparse
 import concurrent.futures
@@ -203,7 +203,7 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], mutan
         runs += [pool.submit(mutant_block, mutant) for mutant in mutants]
         runs += [pool.submit(planted_block, argument) for argument in planted]
         for run in runs:
-            run.result()  # throws what it threw
+            run.result()  # throws the exception of the run, if any
 
 
 # Blocks from docs/results, which need no build; the planner's errors are updated if its programs are built.
@@ -211,7 +211,7 @@ MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if planner
 
 
 def generate(kind: str, argument: str) -> str:
-    """The text that belongs between two markers."""
+    """The text between two markers."""
     if kind == "code":
         path, start = argument.split(" ", 1)
         return excerpt(path, start)
@@ -246,7 +246,7 @@ def generate(kind: str, argument: str) -> str:
 
 
 def comparable(kind: str, text: str) -> str:
-    """The part of a generated text that must not drift."""
+    """The part of a generated text that must stay equal."""
     if kind == "mutant":
         return mutant_blocks.comparable(text)
     if kind == "planted":
@@ -297,7 +297,7 @@ def main() -> int:
         try:
             timelines = {name: picture for name, picture in pictures().items() if not check or is_turn(picture[0])}
             for words in ((), ("--sparse",)):
-                lab("plan", *words)  # builds what it asks
+                lab("plan", *words)  # builds the programs that it calls
             run_side_by_side(outputs, list(timelines.values()), mutants, planted)
         except (PageError, MutantError) as error:
             print(error, file=sys.stderr)

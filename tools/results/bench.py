@@ -4,9 +4,9 @@
   tools/results/bench.py --backend=cuda|virtual [--here=GPUS] [--gpus=LIST] [--sizes=first|all] [--peers=yes|no] [--quick]
                  [--limit=SECONDS] CHAPTER...
 
-A CHAPTER may be the program of an experiment. They are built already. On real GPUs each runs at the sizes of its manifest
-(bench_plans.py) on all GPUs that are here, and on 2 and 4 of them where there are more; then the peers of tests/peers run at the
-same sizes. Each report goes to docs/results as soon as its program has ended, and replaces the report of the same command line;
+A CHAPTER may be the program of an experiment. All programs must be built. On real GPUs each runs at the sizes of its manifest
+(bench_plans.py) on all GPUs of the machine, and also on 2 and on 4 if it has more; then the peers of tests/peers run at the
+same sizes. Each report is written to docs/results when its program has ended, and replaces the one of the same command line;
 the tables of README.md and the pages are updated at the end, even if the bench ends early (SIGINT, SIGTERM, --limit). With
 --quick (few iterations) and on virtual GPUs (each chapter once, at its own sizes, in modelled times) only the ladder is
 printed. """
@@ -40,7 +40,7 @@ PEERS["all_gather_matmul"] = ("pytorch_peer", "jax_peer")
 
 
 class Stopped(Exception):
-    """A signal asked to end."""
+    """A signal has stopped the bench."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")
@@ -80,7 +80,7 @@ class Outcome:
         self.peers: List[Run] = []
         self.failures: List[str] = []
         self.skipped: List[str] = []
-        self.left_out: List[str] = []  # there was no time
+        self.left_out: List[str] = []  # programs for which no time was left
         self.statuses: Set[int] = set()
 
     def fail(self, what: str, status: int, reason: str) -> None:
@@ -105,7 +105,7 @@ class Outcome:
 
 
 def say(text: str) -> None:
-    """Prints progress where ./lab prints its own."""
+    """Prints progress to standard error, like ./lab's own messages."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 

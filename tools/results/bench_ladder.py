@@ -9,7 +9,7 @@ from tools.results.results import (COLUMNS, Row, Run, best_algorithm, chapter_of
 
 
 def ladder_rows(runs: Sequence[Run], peers: Sequence[Run]) -> List[List[str]]:
-    """GEMM only, then the algorithms of each chapter, the best of each marked, then the peers."""
+    """GEMM only, then the algorithms of each chapter with the fastest one marked, then the peers."""
     rows: List[List[str]] = []
 
     def add(row: Row, name: str) -> None:

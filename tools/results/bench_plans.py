@@ -19,7 +19,7 @@ def is_setting(word: str) -> bool:
 
 
 def command_line(gpus: int, line: str) -> Words:
-    """A line of a manifest on so many GPUs, sizes such as 1024*P multiplied out."""
+    """A line of a manifest for this number of GPUs; sizes such as 1024*P are multiplied out."""
     words = [str(int(word[:-2]) * gpus) if re.fullmatch(r"\d+\*P", word) else word for word in shlex.split(line)]
     settings = [word for word in words if is_setting(word)]
     return [*settings, "--gpus", str(gpus), *words[len(settings):]]

@@ -57,8 +57,8 @@ def profile_table(chapter: str, reports: List[Dict]) -> str:
 
 
 def column_split_table(runs: List[Dict]) -> str:
-    """Chapter 01's table: no other chapter compares one GPU with several. First the first size on the fewest GPUs, and the runs
-    on one GPU alone beside it; all others in a fold."""
+    """Chapter 01's table, the only one that compares one GPU with several. It shows the first size on the fewest GPUs, and the
+    runs on one GPU; all others are in a fold."""
     def lines(group: List[Dict]) -> str:
         rows = [row for run in group for row in column_split_rows(run)]
         return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows)
@@ -97,7 +97,7 @@ def stamps(runs: List[Dict]) -> str:
 
 
 def fold(summary: str, text: str) -> str:
-    """Text that a reader opens."""
+    """Text in a fold, which the reader can open."""
     return f"<details><summary>{summary}</summary>\n\n{text}\n</details>\n"
 
 
@@ -113,15 +113,15 @@ def link_to_peers(home: str) -> str:
 
 
 def headline_cell(row: Row) -> str:
-    """A time, the ratio to GEMM only, and in brackets that of 20 calls at once."""
+    """A time, the ratio to GEMM only, and in brackets the ratio of 20 calls at once."""
     at_once = f" ({row.at_once})" if row.at_once else ""
     ratio = f", {row.ratio}{at_once}" if row.ratio and row.role != "gemm_only" else ""
     return (f"{row.time} us" if row.time[:1].isdigit() else row.time) + ratio
 
 
 def headline_table(runs: List[Dict], peers: List[Dict]) -> str:
-    """What a page shows first: each variant's time and both ratios, at the first size on each number of GPUs; of one number of
-    GPUs at all sizes."""
+    """The first table of a page: each variant's time and both ratios, at the first size on each number of GPUs; if only one
+    number of GPUs was measured, at all sizes."""
     columns = sorted(several_gpus(column_of(run) for run in runs))
     chosen = [next(run for run in runs if column_of(run) == column) for column in columns]
     if len(columns) == 1:
@@ -137,7 +137,7 @@ def headline_table(runs: List[Dict], peers: List[Dict]) -> str:
 
 
 def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
-    """The table of a chapter on dense products: a block for each run, the peers of the same problem below its variants."""
+    """The table of a chapter on dense GEMMs: a block for each run, with the peers of the same problem below its variants."""
     shown: List[Dict] = []
 
     def lines(group: List[Dict]) -> str:
@@ -167,7 +167,7 @@ def fastest_note(peers: List[Dict], what: str) -> str:
 
 
 def sparse_table(runs: List[Dict]) -> str:
-    """The table of a chapter on sparse gradients: the first problem on each number of GPUs; the others behind a fold."""
+    """The table of a chapter on sparse gradients: the first problem on each number of GPUs; the others in a fold."""
     def lines(group: List[Dict]) -> str:
         return table(*sparse_results.table_of(group))
     first = [next(run for run in group) for _, group in by_gpus(runs)]
@@ -184,7 +184,7 @@ def what_and_where(run: Dict) -> str:
 
 
 def section_tables(section: str, runs: List[Dict], folds: bool) -> str:
-    """The section of each run as a table: first one for each number of GPUs; with `folds` the others in a fold."""
+    """The section of each run as a table: the first one for each number of GPUs; with `folds`, the others in a fold."""
     parts: List[str] = []
     rest: List[str] = []
     shown: List[Dict] = []
@@ -201,8 +201,8 @@ def section_tables(section: str, runs: List[Dict], folds: bool) -> str:
 
 
 def results_table(argument: str, reports: List[Dict]) -> str:
-    """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section, with ` folded` behind
-    it for a fold of all but the first ones."""
+    """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section; `CHAPTER SECTION
+    folded` puts all tables but the first ones in a fold."""
     chapter, _, section = argument.removesuffix(" folded").partition(" ")
     if section:
         return section_tables(section, runs_with_section(chapter, section, reports), argument.endswith(" folded"))
@@ -215,7 +215,7 @@ def results_table(argument: str, reports: List[Dict]) -> str:
         home = home_of_peers(chapter)
         peers = peers_in(reports) if chapter == home else []
         whole = dense_table(dense, peers)
-        if len(dense) > 1 and "/" not in chapter:  # the page of experiments has all there is
+        if len(dense) > 1 and "/" not in chapter:  # the page of experiments shows all runs
             whole = headline_table(dense, peers) + fold("All sizes, with rates and exposed times", whole)
         return whole + (link_to_peers(home) if home not in ("", chapter) else "")
     return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """./lab plan: predicts the time of a call of each chapter's algorithms on any machine. Nothing is run: the chapters' cost cards
-hold the bytes and floating point operations, a machine file the rates, and plan_rules.py the dependencies."""
+contain the bytes and floating point operations, a machine file the rates, and plan_rules.py the dependencies."""
 import argparse
 import functools
 import json
@@ -197,7 +197,7 @@ def predict(call: argparse.Namespace, programs: pathlib.Path) -> Prediction:
 
 
 def answer(call: argparse.Namespace, programs: pathlib.Path) -> None:
-    """Prints the predictions, and writes the requested files."""
+    """Prints the predictions and writes the requested files."""
     prediction = predict(call, programs)
     text = json.dumps(prediction, indent=2) + "\n"
     if call.json == "-":

@@ -22,7 +22,7 @@ def collective(machine: Machine, call: Call) -> float:
 
 
 def trips(machine: Machine, call: Call) -> float:
-    """One kernel whose ranks wait for each other so many times, one after the other, and read or write the bytes meanwhile."""
+    """One kernel in which the ranks wait for each other a number of times, one after the other, and read or write the bytes."""
     return machine.launch_us + (call.trips * machine.trip_us + call.bytes_out / machine.link_rate if call.bytes_out else 0)
 
 

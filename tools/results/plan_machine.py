@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 MACHINES = pathlib.Path(__file__).resolve().parents[2] / "virtual_gpu" / "machines"
 AT_ONCE = 1e30  # infinitely fast; a finite number, because rates are multiplied
-BOUNDS = ("product", "waves", "link", "latency", "memory", "host")  # what can hold a call up
+BOUNDS = ("product", "waves", "link", "latency", "memory", "host")  # the kinds of work that can bound a call
 Tile = Tuple[int, int]  # rows and columns
 
 
@@ -21,7 +21,7 @@ class Machine:
     operations) per microsecond. No constant belongs to an algorithm."""
 
     name: str
-    gpus_per_node: int  # GPUs that reach each other's memory
+    gpus_per_node: int  # GPUs that access each other's memory
 
     # Products: tiles in waves.
     multiprocessors: int
@@ -43,8 +43,8 @@ class Machine:
     push_us: float = 0  # of a copy, in addition to the time of its bytes
     pull_us: float = 0
     link_rate: float = 1  # out of a GPU, and the same into it
-    signal_us: float = 0  # from a signal on one GPU until a waiting stream of another GPU goes on
-    trip_us: float = 0  # from a store of a kernel until a waiting kernel of another GPU goes on
+    signal_us: float = 0  # from a signal on one GPU until a waiting stream of another GPU continues
+    trip_us: float = 0  # from a store of a kernel until a waiting kernel of another GPU continues
 
     # NCCL.
     nccl_blocks: int = 0  # multiprocessors that a transfer occupies
@@ -130,7 +130,7 @@ def _document(name_or_file: str) -> Tuple[pathlib.Path, Dict[str, Any]]:
 
 
 def read_machine(name_or_file: str, gpus_per_node: int = 0) -> Machine:
-    """The machine of that name, or of that file. `gpus_per_node`: how many reach each other's memory; 0: as many as the file says."""
+    """The machine of that name, or of that file. `gpus_per_node`: GPUs that access each other's memory; 0: as in the file."""
     path, file = _document(name_or_file)
     plan = _Plan(path, file.get("plan", {}))
     try:

@@ -94,7 +94,7 @@ def warm(machine: Machine, product_us: float) -> Machine:
 
 
 def kernel_us(machine: Machine, size: float) -> float:
-    """The time of a kernel that reads and writes so many bytes, with its launch."""
+    """The time of a kernel that reads and writes this number of bytes, with its launch."""
     return machine.launch_us + size / machine.memory_rate
 
 
@@ -134,7 +134,7 @@ def products_on_two_streams_us(machine: Machine, cut: Cut) -> float:
 
 
 class Call:
-    """The input of a rule: the call's sizes, the variant's cost card, and its step's values, which come before both."""
+    """The input of a rule: the call's sizes, the variant's cost card, and its step's values, which override both."""
 
     def __init__(self, card: Mapping[str, Any], variant: Mapping[str, Any], step: Mapping[str, Any]) -> None:
         self.ranks: int = card["gpus"]

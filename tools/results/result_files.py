@@ -59,7 +59,7 @@ def merge(held: Parts, new: Parts) -> None:
 
 
 def load(path: pathlib.Path) -> Parts:
-    """The content of a machine's file; empty parts if the file does not exist."""
+    """The content of a machine's file, with empty parts if the file does not exist."""
     parts: Parts = {part: [] for part in PARTS}
     if path.exists():
         parts.update(json.loads(path.read_text(encoding="utf-8")))

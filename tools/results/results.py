@@ -38,7 +38,7 @@ def column_of(run: Run) -> Column:
 
 
 def several_gpus(columns: Iterable[Column]) -> List[Column]:
-    """Each of them once. One GPU is a control, unless there is nothing else."""
+    """The columns, each once; those of one GPU, a control, only if there are no others."""
     found = list(dict.fromkeys(columns))
     return [column for column in found if column[1] > 1] or found
 
@@ -67,7 +67,8 @@ def same_measurement(one: Run, other: Run) -> bool:
 
 
 def newest(runs: Iterable[Run]) -> List[Run]:
-    """Of several runs of the same measurement on the same kind of GPU only the latest, at the place of the first."""
+    """The runs without repetitions: of several runs of one measurement on one kind of GPU the latest, at the place of the
+    first."""
     chosen: List[Run] = []
     for run in runs:
         for i, other in enumerate(chosen):
@@ -170,7 +171,7 @@ COLUMNS = ("variant", "time, us", "TFLOP/s", "x GEMM only", "exposed, us", "x GE
 
 
 def microseconds(milliseconds: float) -> str:
-    """A time as the tables show it."""
+    """A time in the tables' format."""
     return f"{1e3 * milliseconds:.1f}"
 
 

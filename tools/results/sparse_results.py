@@ -52,7 +52,7 @@ def phases_of(results: Sequence[Result]) -> List[str]:
 
 
 def milliseconds(value: float) -> str:
-    """A time as the tables show it: three significant digits."""
+    """A time in the tables' format: three significant digits."""
     return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.3g}"
 
 

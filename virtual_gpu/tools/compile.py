@@ -3,8 +3,8 @@
 
   g++ -E ... x.cu  |  rewrite  >  x.o.ii      then      g++ -c x.o.ii -o x.o
 
-Every other command is run as it is. x.o.ii stays beside the object, so that a reader may look at what was compiled.
-A precompiled header (-include) does not go through the rewriter: the unit then begins with a line that names it.
+Every other command is run unchanged. x.o.ii stays next to the object, so that a reader can see the compiled code.
+The rewriter does not process a precompiled header (-include): the unit then begins with a line that names it.
 """
 
 import os
@@ -20,7 +20,7 @@ import cuda_tokens  # noqa: E402
 import device_code  # noqa: E402
 import rewrite  # noqa: E402
 
-# Options that write dependencies: for the first call only. Those of the first line take a value.
+# Options that write dependencies, for the preprocessing call only. Those of the first line take a value.
 WITH_VALUE = ("-MF", "-MT", "-MQ")
 ALONE = ("-MD", "-MMD", "-MP", "-MG")
 TOOLS = [os.path.abspath(path) for path in (__file__, rewrite.__file__, cuda_syntax.__file__, cuda_tokens.__file__,
@@ -36,14 +36,14 @@ ASKS_FOR_ARCH = re.compile(r"^[ \t]*#[ \t]*(?:if|elif)[^\n]*\b__CUDA_ARCH__\b", 
 
 @dataclass
 class Command:
-    """A compiler's command line, taken apart."""
+    """A compiler's command line, divided into its parts."""
 
     compiler: str
     sources: List[str] = field(default_factory=list)  # the .cu files
     target: str = ""
     compiles: bool = False  # -c was given
     dependencies: List[str] = field(default_factory=list)
-    included: List[str] = field(default_factory=list)  # -include with its files: the first call does it
+    included: List[str] = field(default_factory=list)  # -include with its files, for the preprocessing call
     common: List[str] = field(default_factory=list)
 
     def value(self, *options: str) -> Optional[str]:
@@ -55,7 +55,7 @@ class Command:
 
 
 def take_apart(arguments: List[str]) -> Command:
-    """Sorts the arguments of `compiler arguments...` by what they are for."""
+    """Sorts the arguments of `compiler arguments...` by their purpose."""
     command = Command(arguments[0])
     rest = iter(arguments[1:])
     for argument in rest:
@@ -63,7 +63,7 @@ def take_apart(arguments: List[str]) -> Command:
             command.compiles = True
         elif argument in ALONE:
             command.dependencies.append(argument)
-        elif argument[:2] in ("-o", "-x"):  # -x only says that a .cu file is C++, which each call says itself.
+        elif argument[:2] in ("-o", "-x"):  # -x only declares a .cu file as C++, which both calls do anyway.
             value = argument[2:] or next(rest, "")
             command.target = value if argument.startswith("-o") else command.target
         elif argument in WITH_VALUE:
@@ -80,7 +80,7 @@ def take_apart(arguments: List[str]) -> Command:
 
 
 def compile_unit(command: Command) -> int:
-    """Preprocesses, rewrites and compiles; the exit status. Leaves no object behind when it fails."""
+    """Preprocesses, rewrites and compiles. Returns the exit status; if it fails, there is no object."""
     if len(command.sources) > 1:
         print("compile.py: one .cu file a call, not " + " ".join(command.sources), file=sys.stderr)
         return 1
@@ -92,11 +92,11 @@ def compile_unit(command: Command) -> int:
     for old in (target, unit):
         if os.path.exists(old):
             os.remove(old)
-    # Every unit begins with this header, as with nvcc. Behind a precompiled one, which has to come first.
+    # Every unit begins with this header, as with nvcc, or with a precompiled header, which must be the first.
     included = [*command.included, *(["-fpch-preprocess"] if command.included else []), "-include", "cuda_runtime.h",
                 "-isystem", HEADERS]
     first = [command.compiler, *command.common, *included, *command.dependencies, "-E", "-x", "c++", source]
-    if wants_dependencies:  # Without -o, g++ would name both after the source.
+    if wants_dependencies:  # Without -o, g++ would derive both names from the source.
         first += [] if command.value("-MF") else ["-MF", rules]
         first += [] if command.value("-MT", "-MQ") else ["-MQ", target]
     preprocessed = subprocess.run(first, stdout=subprocess.PIPE, check=False)
@@ -104,7 +104,7 @@ def compile_unit(command: Command) -> int:
         return preprocessed.returncode
     if wants_dependencies:
         depend_on_tools(rules)
-    # Bytes that are no UTF-8 pass through unchanged.
+    # Bytes that are not UTF-8 stay unchanged.
     text = preprocessed.stdout.decode("utf-8", "surrogateescape")
     strange = header_of_a_toolkit(text)
     if strange:
@@ -123,7 +123,7 @@ def compile_unit(command: Command) -> int:
 
 
 def header_of_a_toolkit(text: str) -> Optional[str]:
-    """The first header of an installed CUDA toolkit in that text, such as cudnn.h."""
+    """The first header of an installed CUDA toolkit in this text, such as cudnn.h."""
     for path in dict.fromkeys(SYSTEMS_FILE.findall(text)):
         found = None if os.path.abspath(path).startswith(HEADERS) else OF_A_TOOLKIT.match(path)
         if found and os.path.exists(os.path.join(found.group(1), "cuda_runtime_api.h")):
@@ -132,7 +132,7 @@ def header_of_a_toolkit(text: str) -> Optional[str]:
 
 
 def notes_on_arch(text: str, command: Command) -> List[str]:
-    """A sentence if a file of the user's asks for __CUDA_ARCH__, which the preprocessor has then answered."""
+    """A sentence if a user's file tests __CUDA_ARCH__, because the preprocessor has already evaluated the condition."""
     defined = any(word.startswith("-D__CUDA_ARCH__") for word in command.common)
     meaning = ("defined here for the code of the host, too: one compilation serves both" if defined else
                "undefined here, in kernels too: what stands there for GPUs is left out. -D__CUDA_ARCH__=900 defines it, "
@@ -150,10 +150,10 @@ def notes_on_arch(text: str, command: Command) -> List[str]:
 
 
 def depend_on_tools(path: str) -> None:
-    """Adds the rewriter to what the object depends on, in the file that g++ has just written."""
+    """Adds the rewriter to the object's dependencies, in the file that g++ has written."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         rules = file.read()
-    # To the first rule itself: a build tool need not merge two rules of one target.
+    # Extends the first rule, because a build tool need not merge two rules of one target.
     tools = "".join(" " + tool.replace(" ", "\\ ") for tool in TOOLS)
     rules = re.sub(r"(?<!\\)\n", lambda end: tools + end.group(), rules, count=1)
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -173,7 +173,7 @@ def main() -> int:
     except OSError as error:  # no such compiler, or a file that cannot be written
         print("compile.py: %s: %s" % (error.filename or arguments[0], error.strerror), file=sys.stderr)
         return 1
-    return status if status >= 0 else 128 - status  # ended by a signal: as a shell says it
+    return status if status >= 0 else 128 - status  # ended by a signal: the status that a shell returns
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What the rewriter asks about CUDA's syntax: where a declaration starts, which expression a launch calls, ...
+"""The rewriter's queries about CUDA's syntax: the start of a declaration, the expression that a launch calls, ...
 
-Each answer is a walk over tokens that jumps over brackets. This is no parser: it knows what CUDA code looks like, and
-a wrong guess ends in a refusal or in an error of the compiler.
+Each query walks over tokens and skips brackets. This is not a parser: it relies on the usual form of CUDA code, and a
+wrong guess ends in a refusal or in an error of the compiler.
 """
 
 from typing import Dict, List, Tuple
@@ -12,13 +12,13 @@ from cuda_tokens import CLOSERS, OPENERS, Tokens, is_identifier
 WORDS_WITH_PARENTHESES = frozenset(
     "alignas __align__ __attribute__ decltype explicit noexcept requires __launch_bounds__ __cluster_dims__".split())
 CLASS_KEYS = frozenset(("class", "struct", "union"))
-# What may stand in front of a launch without being a part of the kernel's name.
+# Words that may precede a launch without being part of the kernel's name.
 STATEMENT_WORDS = frozenset("return else do case goto co_return co_yield throw new delete sizeof operator".split())
 WORDS_BEFORE_CONDITION = frozenset(("if", "while", "for", "constexpr"))
 
 
 class Syntax(Tokens):
-    """The tokens of a unit, with questions about their syntax. Indices are of tokens; -1 means none."""
+    """The tokens of a unit, with queries about their syntax. Indices are of tokens; -1 means none."""
 
     def __init__(self, text: str, wanted: frozenset):
         super().__init__(text, wanted)
@@ -32,7 +32,7 @@ class Syntax(Tokens):
     def declaration_start(self, index: int, through_bases: bool = False) -> int:
         """First token of the declaration that token `index` belongs to.
 
-        `through_bases` goes on over ':', which stands in the head of a class.
+        `through_bases` continues across ':', which the head of a class may contain.
         """
         stops = (";", "{", "}", "(") if through_bases else (";", "{", "}", "(", ":")
         index -= 1
@@ -50,7 +50,7 @@ class Syntax(Tokens):
         return index + 1
 
     def scope(self, index: int) -> str:
-        """What token `index` stands directly in: "function", "class" or "namespace"."""
+        """The innermost scope of token `index`: "function", "class" or "namespace"."""
         opener = self.parent[index]
         while opener >= 0 and self.words[opener] != "{":
             opener = self.parent[opener]
@@ -66,7 +66,7 @@ class Syntax(Tokens):
         return False
 
     def _kind_of_brace(self, brace: int) -> str:
-        """Judges a '{' by the words in front of it."""
+        """The kind of scope that a '{' opens, from the words before it."""
         if brace not in self._scopes:
             head = self.words[self.declaration_start(brace, through_bases=True):brace]
             if "namespace" in head or (len(head) > 1 and head[-2] == "extern" and head[-1].startswith('"')):
@@ -77,7 +77,7 @@ class Syntax(Tokens):
         return self._scopes[brace]
 
     def parameter_list(self, index: int) -> int:
-        """The '(' of the parameters of the function that is declared from token `index` on; -1 if it is none."""
+        """The '(' of the parameters of the function that is declared from token `index` on; -1 if it is not a function."""
         while index < len(self.words):
             word, jump = self.words[index], index
             if word == "(":
@@ -96,20 +96,20 @@ class Syntax(Tokens):
         return -1
 
     def body(self, index: int) -> int:
-        """Where the function whose parameters end in front of token `index` has its body or its end: '{', ';', '=', ..."""
+        """The token that begins the body or the end of a function: '{', ';', '=', ... Its parameters end before `index`."""
         while self.word(index) not in ("{", ";", "=", "}", ""):
             index = max(index, self.match[index]) + 1
         return index
 
     def declared_name(self, end: int) -> str:
-        """The name that ends in front of token `end`, without template arguments."""
+        """The name that ends before token `end`, without template arguments."""
         index = end - 1
         if self.word(index) == ">":
             index = self.open_angle(index) - 1
         return self.word(index)
 
     def commas(self, first: int, end: int) -> List[int]:
-        """The commas of [first, end) that are in no brackets and template lists, and `end`."""
+        """The commas of [first, end) outside of brackets and template lists, and `end`."""
         found, at = [], first
         while at < end:
             word = self.words[at]
@@ -124,7 +124,7 @@ class Syntax(Tokens):
         return found + [end]
 
     def variable_end(self, index: int) -> int:
-        """Where the name of the variable that is declared at token `index` ends."""
+        """The end of the name of the variable that is declared at token `index`."""
         while self.word(index) not in (";", "=", ",", "{", "}", ")", ""):
             if self.words[index] == "[" and self.word(index + 1) != "[":
                 break
@@ -133,7 +133,7 @@ class Syntax(Tokens):
         return index
 
     def callee_start(self, index: int) -> int:
-        """First token of the postfix expression that ends in front of token `index`; `index` if there is none."""
+        """First token of the postfix expression that ends before token `index`; `index` if there is none."""
         while True:
             at = index - 1
             if self.word(at) == ">":
@@ -144,7 +144,7 @@ class Syntax(Tokens):
                     return index
                 index = self.match[at]
                 before, opener = self.word(index - 1), self.match[index - 1]
-                # if (x) (*kernel)<<<...>>>: the parentheses before are the statement's.
+                # if (x) (*kernel)<<<...>>>: the first parentheses belong to the statement.
                 if before == ")" and self.word(opener - 1) in WORDS_BEFORE_CONDITION:
                     return index
                 if before == "]" and self.is_attribute(index - 1):
@@ -180,7 +180,7 @@ class Syntax(Tokens):
                 all_commas += 1
             elif word == ">":
                 run = self.adjacent_closers(at)
-                if run >= 3 and run > depth:  # More than templates can use: the last three end the launch.
+                if run >= 3 and run > depth:  # more than the open template lists: the last three end the launch
                     plain = depth == run - 3
                     return at + run - 3, self.arguments(index, at, commas if plain else all_commas)
                 if run >= 3 and fallback[0] < 0:
@@ -196,7 +196,7 @@ class Syntax(Tokens):
         return 0 if words[opener + 1] == "," or words[closer - 1] == "," else commas + 1
 
     def adjacent_closers(self, index: int) -> int:
-        """How many '>' stand here without a space between."""
+        """The number of adjacent '>' from token `index` on, without a space between them."""
         run = 1
         while self.word(index + run) == ">" and self.starts[index + run] == self.starts[index] + run:
             run += 1

@@ -1,14 +1,14 @@
-"""The tokens of a preprocessed CUDA unit, and the little structure that rewrite.py asks of them.
+"""The tokens of a preprocessed CUDA unit, and the structure of them that rewrite.py needs.
 
-Only text of the user's own files becomes tokens. System headers (line markers say which files are) are skipped
-in large steps: they are most of a unit, and hold no CUDA.
+Only text of the user's own files becomes tokens. System headers (line markers identify them) are skipped in large
+steps: they are most of a unit, and contain no CUDA.
 """
 
 import re
 from typing import List, Optional, Tuple
 
-# One token, or one stretch to pass over. Strings, characters and numbers are whole tokens, so that nothing inside
-# them is ever looked at. '>' is always alone: whether '>>>' ends a launch or three templates, the context says.
+# One token, or one piece of text to skip. Strings, characters and numbers are whole tokens, so that their content is
+# never examined. '>' is always a token of its own: the context decides whether '>>>' ends a launch or three templates.
 TOKEN = re.compile(
     r"""(?P<directive>^[ \t]*\#[^\n]*)
       | (?P<comment>//[^\n]*|/\*.*?\*/)
@@ -29,7 +29,7 @@ CLOSERS = {")": "(", "]": "[", "}": "{"}
 
 
 def is_identifier(word: str) -> bool:
-    """True for names and keywords (and not for literals with a prefix, as u8"x")."""
+    """True for names and keywords (but not for literals with a prefix, such as u8"x")."""
     return (word[:1].isalpha() or word[:1] == "_") and word[-1] not in "\"'"
 
 
@@ -37,8 +37,8 @@ class Tokens:
     """The user's tokens of one unit: `words[i]` starts at `starts[i]` of `text`.
 
     `match[i]` is the partner of bracket i (-1: none), `parent[i]` the innermost bracket open around token i (-1:
-    none), `found` the indices of the tokens that are in `wanted`, `in_macro` those of them that a system
-    header's macro brought, `pragmas` the (start, end) of directives that only nvcc knows.
+    none), `found` the indices of the tokens that are in `wanted`, `in_macro` those of them that come from a system
+    header's macro, `pragmas` the (start, end) of directives that only nvcc knows.
     """
 
     def __init__(self, text: str, wanted: frozenset):
@@ -53,7 +53,7 @@ class Tokens:
         self._read(wanted)
 
     def _read(self, wanted: frozenset) -> None:
-        """Cuts the text into tokens and pairs the brackets, in one pass."""
+        """Splits the text into tokens and pairs the brackets, in one pass."""
         words, starts, match, parent = self.words, self.starts, self.match, self.parent
         open_brackets: List[int] = []
         from_system_macro = False
@@ -70,7 +70,7 @@ class Tokens:
                         continue
                     flags = marker.group(3).split()
                     # 1 and 2 enter and leave a file. A 3 without them marks a system header's macro, expanded in
-                    # the file that we are in: that is the user's text.
+                    # the current file: this is the user's text.
                     if "3" in flags and ("1" in flags or "2" in flags):
                         resume = self._end_of_system_text(token.end())
                         break
@@ -96,7 +96,7 @@ class Tokens:
             position = resume
 
     def _end_of_system_text(self, position: int) -> Optional[int]:
-        """Where the first line marker of a user's file begins at or after `position`; None: nowhere."""
+        """The start of the first line marker of a user's file at or after `position`; None if there is none."""
         while True:
             position = self.text.find("\n# ", position)
             if position < 0:
@@ -109,7 +109,7 @@ class Tokens:
                     return position
 
     def end(self, index: int) -> int:
-        """Text offset just behind a token."""
+        """Text offset immediately after a token."""
         return self.starts[index] + len(self.words[index])
 
     def word(self, index: int) -> str:
@@ -130,7 +130,7 @@ class Tokens:
                 return "<input>", self.text.count("\n", 0, position) + 1
 
     def close_angle(self, index: int) -> int:
-        """The '>' that closes the template list opened at `index`; -1 if it is no template list."""
+        """The '>' that closes the template list opened at `index`; -1 if it is not a template list."""
         depth = 0
         while index < len(self.words):
             word = self.words[index]
@@ -148,7 +148,7 @@ class Tokens:
         return -1
 
     def open_angle(self, index: int) -> int:
-        """The '<' that opens the template list closed at `index`; -1 if it is no template list."""
+        """The '<' that opens the template list closed at `index`; -1 if it is not a template list."""
         depth = 0
         while index >= 0:
             word = self.words[index]

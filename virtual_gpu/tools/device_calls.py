@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """device_calls.py FILE.cu ... [-- COMPILER OPTIONS]
 
-What g++ accepts in kernels and nvcc refuses: calls of functions that are neither `__device__` nor `constexpr`, and
-`throw`. clang knows which function is whose, and reads the sources as HIP, which needs no toolkit
-(include/vgpu/editor.h). Functions that no kernel calls are not looked at. Prints its errors; exits with 1 if there is
-one, with 77 if clang is not installed."""
+Finds code in kernels that g++ accepts and nvcc refuses: calls of functions that are neither `__device__` nor `constexpr`,
+and `throw`. clang distinguishes device from host functions; it reads the sources as HIP, which needs no toolkit
+(include/vgpu/editor.h), and does not check functions that no kernel calls. Prints clang's errors; the exit status is 1
+if there is one, and 77 if clang is not installed."""
 import pathlib
 import re
 import shutil
@@ -13,10 +13,11 @@ import sys
 from typing import List
 
 HEADERS = pathlib.Path(__file__).resolve().parents[1] / "include"
-# For the GPU: otherwise clang looks into kernels alone, not into what they call. Any GPU does.
+# Compiles for a GPU: otherwise clang checks only kernels, not the functions that they call. The kind of GPU does not matter.
 OPTIONS = ["-std=c++20", "-x", "hip", "--cuda-device-only", "--offload-arch=gfx906", "-nogpuinc", "-nogpulib",
            "-fsyntax-only", "-ferror-limit=0", "-w", "-isystem", str(HEADERS), "-include", "vgpu/editor.h"]
-# The GPU's assembler is not PTX, and the built-in variables are the host's here: of other errors g++ and nvcc decide.
+# Other errors are ignored, because the GPU's assembler is not PTX, and the built-in variables are host variables here: g++
+# and nvcc find real ones.
 REFUSED = re.compile(r"error: (reference to __host__ function|cannot use 'throw')|note: .* call to __host__ function from")
 
 

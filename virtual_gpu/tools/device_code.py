@@ -1,10 +1,10 @@
-"""What code of the device needs beyond its words: the variables of a GPU, and notes on what runs otherwise there.
+"""The rewriting of device code beyond single words: the variables of a GPU, and notes on code that behaves differently here.
 
   __device__ int x[4] = {1};       int x[4] __attribute__((section("vgpu_symbols"))) = {1};
   __device__ void f() { x[0]; }    void f() { auto& vgpu_at_x = x; { auto& x = ::vgpu::on_this_gpu(vgpu_at_x); { x[0]; }}}
 
-The program's own variable only holds what the copies of the GPUs begin with. Which variable a name means, the compiler says;
-a variable that is none of the device stays itself.
+The program's own variable only holds the initial values of the GPUs' copies. The compiler decides which variable a name means;
+for a host variable, on_this_gpu() returns the variable itself.
 """
 
 from typing import Dict, List, Set, Tuple
@@ -21,9 +21,9 @@ class DeviceCode:
     edits: Dict[int, Tuple[int, str]]
 
     def __init__(self) -> None:
-        self.symbols: Set[str] = set()  # the names of variables of the device
-        self.notes: List[str] = []  # what the program says when it starts
-        self._done: Set[int] = set()  # bodies
+        self.symbols: Set[str] = set()  # the names of device variables
+        self.notes: List[str] = []  # messages that the program prints when it starts
+        self._done: Set[int] = set()  # bodies that have been opened
 
     def make_symbol(self, word: int, name: str, end: int) -> None:
         """Token `word`, __device__ or __constant__, declares variable `name`, whose declarator ends in front of token `end`."""
@@ -51,7 +51,7 @@ class DeviceCode:
                 end = tokens.match[end] + 1
 
     def opening(self, body: int) -> Tuple[str, str]:
-        """What goes behind the '{' and before the '}' of a function's body, so that it finds its GPU's variables."""
+        """The text after the '{' and before the '}' of a function's body, so that the function uses its GPU's variables."""
         tokens = self.tokens
         if body in self._done or tokens.word(body) != "{" or tokens.match[body] < 0:
             return "", ""
@@ -62,7 +62,7 @@ class DeviceCode:
             word = tokens.words[at]
             if word not in self.symbols or tokens.words[at - 1] in (".", "->"):
                 continue
-            if tokens.words[at - 1] == "::":  # other names of the qualified one may be shadowed, this one not
+            if tokens.words[at - 1] == "::":  # an unqualified name may be shadowed, a qualified one may not
                 first = tokens.callee_start(at + 1)
                 self.edits[tokens.starts[first]] = (tokens.end(first), "::vgpu::on_this_gpu(" + tokens.words[first])
                 self.replace(at, word + ")")
@@ -75,14 +75,14 @@ class DeviceCode:
         return outer + " {" + inner + " {", CLOSED
 
     def open_body(self, body: int) -> None:
-        """The same, put there: of a function that is no kernel."""
+        """Inserts this text into the body of a function that is not a kernel."""
         begin, end = self.opening(body)
         if begin:
             self.replace(body, "{" + begin)
             self.replace(self.tokens.match[body], end + "}")
 
     def _note_volatile(self, body: int) -> None:
-        """Notes a reduction of volatile words that counts on warps in lock step: v[i] += v[i + 32]; without __syncwarp."""
+        """Notes a reduction of volatile words that relies on warps in lock step: v[i] += v[i + 32]; without __syncwarp."""
         tokens, end = self.tokens, self.tokens.match[body]
         words = tokens.words
         if "__syncwarp" in words[body:end] or not ("volatile" in words[tokens.declaration_start(body):end]

@@ -1,9 +1,9 @@
 """The runs of a program of the race build that together separate the blocks of its kernels.
 
-In one run the blocks of a kernel share two sets of contexts: a bit of a block's number says which of them it runs in, and blocks of
-one set are ordered by each other's barriers. So there is a run for each bit; each but the first has a schedule of its own, too,
-unless the program chooses one. A few errors show in some schedules only, such as two barriers that count in one word: what runs for a
-moment is run in several.
+In one run the blocks of a kernel share two sets of contexts: one bit of a block's number selects the set, and blocks of one set
+are ordered by each other's barriers. So there is a run for each bit; each run except the first also has a schedule of its own,
+unless the program chooses one. A few errors show in some schedules only, such as two barriers that share one counter: a short
+program is run in several schedules.
 """
 import pathlib
 import tempfile
@@ -17,8 +17,9 @@ MOMENT_S = 2.0
 
 
 def run_all(start: Callable[[Dict[str, str]], int], fewest: int = 1) -> Tuple[int, int, int]:
-    """Calls `start` with what the environment of each run must have, until one ends with another status than 0; `fewest` times at least,
-    if the first run takes a moment. Returns the last status, the number of runs, and of blocks of the largest grid."""
+    """Calls `start` with the additional environment variables of each run, until the status of one is not 0. If the first run
+    takes at most MOMENT_S, there are at least `fewest` runs. Returns the last status, the number of runs, and the number of
+    blocks of the largest grid."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         largest = pathlib.Path(folder, "blocks")

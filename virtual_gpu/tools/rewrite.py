@@ -1,15 +1,15 @@
 """Turns preprocessed CUDA C++ into C++ for virtual GPUs: rewrite(text) -> text.
 
-Three things of CUDA are not C++ and become it here:
+Three constructs of CUDA are not C++, and are translated to it:
 
   kernel<<<grid, block>>>(x);    (::vgpu::configure_launch(grid, block), kernel(x));
   __global__ void k(int n) {..}  void k(int n) { ::vgpu::launch_kernel(name, bound, [=]() mutable -> void {..}); }
-                                 (behind the lambda the parameters that are pointers: {"p", p}, ...)
-  __shared__ int a[4], b;        a local struct of a and b, that ::vgpu::shared<struct>() finds in the block's memory
+                                 (after the lambda, the parameters that are pointers: {"p", p}, ...)
+  __shared__ int a[4], b;        a local struct of a and b, which ::vgpu::shared<struct>() finds in the block's memory
 
-A launch stays a true call, so arguments convert, templates deduce and default arguments count as usual. Working on
-preprocessed text makes kernels in headers and macros work. No line is added or removed, and line markers stay: errors,
-the debugger and race reports show lines of the .cu file. What virtual GPUs cannot do is refused by name.
+A launch stays a real call, so arguments convert, templates deduce and default arguments apply as usual. Because the text
+is preprocessed, kernels in headers and macros work. No line is added or removed, and line markers stay: errors, the
+debugger and race reports show lines of the .cu file. Constructs that virtual GPUs do not support are refused by name.
 """
 
 from typing import Dict, List, NoReturn, Sequence, Tuple
@@ -26,7 +26,7 @@ FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__gri
 ASM_WORDS = ("asm", "__asm__", "__asm")
 WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS + KERNEL_CALLS)
 POINTER_QUALIFIERS = frozenset(("const", "volatile", "__restrict__", "__restrict"))
-# What a parameter's declaration without a name may end with.
+# Words with which a parameter's declaration without a name may end.
 ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__"))
 
 
@@ -51,7 +51,7 @@ def flatten(text: str) -> Tuple[str, str]:
 
 
 class Rewriter(DeviceCode):
-    """Rewrites one unit. Handlers look at tokens only, and collect edits: start -> (end, new text)."""
+    """Rewrites one unit. Handlers examine tokens only, and collect edits: start -> (end, new text)."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -63,7 +63,7 @@ class Rewriter(DeviceCode):
         """The rewritten unit. Throws Refusal."""
         for start, end in self.tokens.pragmas:
             self.edits[start] = (end, "")
-        for index in self.tokens.found:  # Left to right: what stands in a launch's callee is done before it.
+        for index in self.tokens.found:  # Left to right: words in a launch's callee are rewritten before it.
             word = self.tokens.words[index]
             if word == "<<<":
                 self.launch(index)
@@ -75,7 +75,7 @@ class Rewriter(DeviceCode):
                 if index not in self.tokens.in_macro:
                     self.refuse(index, "inline PTX is not supported on virtual GPUs")
             elif word == "__noinline__":
-                # Inside __attribute__((...)) and [[gnu::...]] it is g++'s own word.
+                # Inside __attribute__((...)) and [[gnu::...]] the word is g++'s own.
                 if self.tokens.word(index - 1) not in ("(", ",", "::"):
                     self.replace(index, "__attribute__((noinline))")
             elif word in KERNEL_CALLS:
@@ -85,22 +85,22 @@ class Rewriter(DeviceCode):
         return self.rendered(0, len(self.tokens.text)) + self.noted()
 
     def noted(self) -> str:
-        """The notes, as code that says them when the program starts."""
+        """The notes, as code that prints them when the program starts."""
         return "".join('namespace { [[maybe_unused]] const bool vgpu_note_%d = ::vgpu::program_note("%s"); }'
                        % (number, note.replace("\\", "\\\\").replace('"', '\\"')) for number, note in enumerate(self.notes))
 
     # Edits
 
     def refuse(self, index: int, sentence: str) -> NoReturn:
-        """Stops at token `index`."""
+        """Refuses the unit, with the line of token `index`."""
         raise Refusal("%s:%d: error: %s" % (self.tokens.place(index) + (sentence,)))
 
     def replace(self, index: int, new: str) -> None:
-        """Puts `new` in the place of one token."""
+        """Replaces one token by `new`."""
         self.edits[self.tokens.starts[index]] = (self.tokens.end(index), new)
 
     def blank(self, first: int, last: int) -> None:
-        """Blanks tokens [first, last]; what follows on the line keeps its column."""
+        """Blanks tokens [first, last]; the rest of the line keeps its columns."""
         for index in range(first, last + 1):
             self.replace(index, " " * len(self.tokens.words[index]))
 
@@ -120,7 +120,7 @@ class Rewriter(DeviceCode):
     # Kernels
 
     def kernel(self, index: int) -> None:
-        """Strips __global__; a definition's body becomes a lambda that the launch hands over to the GPU."""
+        """Strips __global__; a definition's body becomes a lambda that the launch passes to the GPU."""
         tokens = self.tokens
         first = tokens.declaration_start(index)
         parameters = tokens.parameter_list(index)
@@ -147,16 +147,16 @@ class Rewriter(DeviceCode):
         self.refuse_exceptions(tokens.match[parameters] + 1, "kernel '%s'" % name)
         if cluster:
             bound = "{%s, %s}" % (bound, cluster)
-        if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
+        if tokens.word(body) == "{" and tokens.match[body] >= 0:  # The compiler reports unbalanced braces.
             begin, end = self.opening(body)
             self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {%s" % (bound, begin))
             pointers = ", ".join('{"%s", %s}' % (name, name) for name in self.pointers(parameters))
             self.replace(tokens.match[body], "%s}%s); }" % (end, ", {%s}" % pointers if pointers else ""))
 
     def refuse_exceptions(self, first: int, function: str) -> None:
-        """Refuses throw and try in the device function whose parameters end in front of token `first`, as nvcc does.
+        """Refuses throw and try in the device function whose parameters end before token `first`, as nvcc does.
 
-        An exception would find no handler on the stack of a CUDA thread, or leave it while others are suspended.
+        An exception would find no handler on the stack of a CUDA thread, or unwind it while other threads are suspended.
         """
         tokens = self.tokens
         body = tokens.body(first)
@@ -183,7 +183,7 @@ class Rewriter(DeviceCode):
     # Launches
 
     def launch(self, index: int) -> None:
-        """callee<<<configuration>>>(arguments): configure first, then a true call."""
+        """callee<<<configuration>>>(arguments): configures the launch, then makes a real call."""
         tokens = self.tokens
         if tokens.word(index - 1) == "operator":
             return
@@ -199,8 +199,8 @@ class Rewriter(DeviceCode):
                         "between '<<<' and '>>>'" % callee)
         if tokens.word(close + 3) != "(" or tokens.match[close + 3] < 0:
             self.refuse(index, "the launch of '%s' has no arguments in parentheses behind '>>>'" % callee)
-        # The callee moves behind the configuration. Its line breaks stay where they were, so that every line behind
-        # keeps its number.
+        # The callee moves after the configuration. Its line breaks stay at their place, so that all later lines keep
+        # their numbers.
         start, end = tokens.starts[first], tokens.end(index - 1)
         _, breaks = flatten(self.rendered(start, end))
         for moved in [key for key in self.edits if start <= key < end]:
@@ -211,7 +211,7 @@ class Rewriter(DeviceCode):
         self.replace(tokens.match[close + 3], "))")
 
     def strip_casts(self, opener: int) -> None:
-        """Arguments (void*)kernel and (const void*)kernel become the kernel, whose type says what it takes."""
+        """Arguments (void*)kernel and (const void*)kernel become the kernel, whose type has its parameters."""
         tokens = self.tokens
         if tokens.word(opener) != "(" or tokens.match[opener] < 0:
             return
@@ -267,7 +267,7 @@ class Rewriter(DeviceCode):
         self.replace(end, " = *reinterpret_cast<%s (*)[]>(::vgpu::dynamic_shared());" % element)
 
     def file_shared(self, first: int, end: int, name: str) -> None:
-        """extern __shared__ T s[]; outside of functions: those that name it find the block's memory."""
+        """extern __shared__ T s[]; outside of functions: functions that name it use the block's memory."""
         tokens = self.tokens
         for at in range(first, end):
             if tokens.words[at] in ("__shared__", "static", "extern"):
@@ -288,7 +288,7 @@ class Rewriter(DeviceCode):
         return str(place[1]) if count == 1 else "%d_%d" % (place[1], count)
 
     def declarators(self, first: int, end: int) -> List[Tuple[int, int]]:
-        """[first, end) cut at its commas."""
+        """[first, end) split at its commas."""
         cuts = [first - 1] + self.tokens.commas(first, end)
         return [(a + 1, b) for a, b in zip(cuts, cuts[1:])]
 
@@ -319,7 +319,7 @@ class Rewriter(DeviceCode):
         self.refuse(first, "__shared__ variable '%s' has an initialiser (CUDA allows none)"
                     % self.declarator(first, end))
 
-    # Functions and variables of the device
+    # Device functions and variables
 
     def execution_space(self, index: int) -> None:
         """Strips __device__ and __host__ from functions and lambdas; gives each GPU its own device variables."""
@@ -360,10 +360,10 @@ class Rewriter(DeviceCode):
             self.open_body(tokens.body(tokens.match[parameters] + 1))
 
     def variable(self, index: int, kind: str, end: int, function_pointer: str) -> None:
-        """A variable of the device, whose name ends in front of token `end`."""
+        """A device variable, whose name ends before token `end`."""
         tokens, name = self.tokens, function_pointer or self.tokens.declared_name(end)
         first = tokens.declaration_start(index)
-        if kind == "__managed__":  # memory that the host and the GPUs share, as all here
+        if kind == "__managed__":  # the host and the GPUs share this memory, like all memory here
             self.blank(index, index)
             return
         if tokens.in_function(index) or tokens.scope(index) == "class" or tokens.word(first) == "template":
@@ -372,13 +372,13 @@ class Rewriter(DeviceCode):
         if function_pointer:
             end = tokens.match[tokens.match[end] + 1] + 1
         if name in self.symbols and tokens.starts[end - 1] in self.edits:
-            self.blank(index, index)  # `static __device__ __constant__`: done for its other word
+            self.blank(index, index)  # `static __device__ __constant__`: rewritten at its other word
             return
         self.make_symbol(index, name, end)
 
 
 def rewrite(text: str, notes: Sequence[str] = ()) -> str:
-    """Preprocessed CUDA C++ in, preprocessed C++ with the same lines out; the program says the notes. Throws Refusal."""
+    """Returns preprocessed C++ with the same lines for preprocessed CUDA C++; the program prints the notes. Throws Refusal."""
     rewriter = Rewriter(text)
     rewriter.notes += notes
     return rewriter.run()

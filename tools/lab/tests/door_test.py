@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The files for contributors' tools, which run elsewhere: they parse, ask for no more than they need, and agree with ours."""
+"""Tests of the files for contributors' tools, which run on other machines: each parses, requests no more permissions than it
+needs, and agrees with the repository."""
 import sys
 import json
 import pathlib
@@ -27,7 +28,7 @@ class FilesTest(unittest.TestCase):
         self.assertTrue((REPOSITORY / ".devcontainer" / settings["build"]["dockerfile"]).is_file())
 
     def test_containers_install_what_lab_asks_for(self) -> None:
-        # What ./lab notebook and ./lab docs alone need is large, and installed when they are called.
+        # Only ./lab notebook and ./lab docs need these large packages; the two commands install them.
         setup = re.sub(r"(?ms)^missing_(?:notebook|docs)_packages\(\) \{.*?^\}$", "", text("tools/lab/setup.sh"))
         wanted = set(re.findall(r"\|\| echo ([\w+.-]+)", setup))
         self.assertIn("libcli11-dev", wanted)
@@ -70,7 +71,7 @@ class YamlTest(unittest.TestCase):
                 self.assertRegex(step.get("uses", "a/b@v1"), r"^[\w-]+/[\w-]+@v\d+$")
                 subprocess.run(["bash", "-n", "-c", step.get("run", "")], check=True)
             for job in workflow["jobs"].values():
-                if "permissions" in job:  # to publish, and then it runs nothing of ours
+                if "permissions" in job:  # a job that publishes must not run the repository's code
                     self.assertEqual(job["permissions"], {"pages": "write", "id-token": "write"})
                     self.assertFalse(any("run" in step for step in job["steps"]))
 

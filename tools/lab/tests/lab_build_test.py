@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of ./lab with the true CMake, ninja and g++, on a repository of two small programs: two calls at once, signals, and
+"""Tests of ./lab with the real CMake, ninja and g++, on a repository of two small programs: two calls at once, signals, and
 names of folders."""
 import sys
 import os
@@ -15,7 +15,7 @@ from typing import List
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 
-# As the true one: programs of chapters, and a step that looks at something each time and mostly finds no change.
+# Like the real one: programs of chapters, and a step that runs in each build and usually finds no change.
 CMAKE = r"""
 cmake_minimum_required(VERSION 3.25)
 project(small LANGUAGES NONE)
@@ -83,14 +83,14 @@ class BuildTest(FolderTest):
         self.assertEqual((result.returncode, result.stdout), (0, "begins\nends\n"), result.stderr)
 
     def steps(self) -> List[str]:
-        """What the last build did."""
+        """The steps of the last build."""
         log = (self.root / "build/virtual/lab.log").read_text(encoding="utf-8").splitlines()
         return [line for line in log if "Building" in line or "Linking" in line]
 
 
 class AtOnceTest(BuildTest):
     def test_all_end_well(self) -> None:
-        for _ in range(2):  # from nothing; then each relinks what another one may just be starting
+        for _ in range(2):  # first a new build; then each call relinks a program that another call may be starting
             runs = [self.start("run", "01") for _ in range(4)]
             for run in runs:
                 output, errors = run.communicate(timeout=100)
@@ -117,7 +117,7 @@ class AtOnceTest(BuildTest):
     def test_a_program_is_whole_at_any_time(self) -> None:
         self.lab("run", "01")
         program = self.root / "build/virtual/bin/01_first"
-        # A linker that takes its time between the beginning and the end of its work.
+        # A linker that pauses between the start and the end of its work.
         slow = self.root / "slow"
         slow.mkdir()
         (slow / "ld").write_text("#!/bin/sh\nwhile [ $# -gt 0 ]; do\n"
@@ -150,7 +150,7 @@ class SignalTest(BuildTest):
         return [pathlib.Path(name).name for name in found]
 
     def test_ends_cmake_ninja_and_compilers(self) -> None:
-        # A source that g++ takes a minute for.
+        # A source that takes g++ a minute.
         self.source("01_first", "constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
                     "constexpr int value = f(60);\nint main() { return value; }\n")
         text = (self.root / "CMakeLists.txt").read_text(encoding="utf-8")
@@ -175,7 +175,7 @@ class SignalTest(BuildTest):
                 self.assertEqual(self.descendants(), [])
 
     def compiles(self) -> bool:
-        """Past the compilers that configuring starts."""
+        """True once configuring has ended, so that every running compiler is one of the build."""
         log = self.root / "build/virtual/lab.log"
         return log.exists() and "Build files have been written" in log.read_text(encoding="utf-8")
 
@@ -215,7 +215,7 @@ class FolderNameTest(BuildTest):
                 by_hand = subprocess.run(["cmake", "-S", self.root, "-B", root.with_name("build"), "--fresh", "-G", "Ninja"],
                                          capture_output=True, text=True, check=False)
                 self.assertNotEqual(by_hand.returncode, 0)
-                if odd != "\\":  # which CMake takes for a slash
+                if odd != "\\":  # CMake treats it as a slash
                     self.assertIn(f"cannot build what has {odd} in its path", " ".join(by_hand.stderr.split()))
                 self.root = self.root.rename(root)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of ./lab check on a machine that has all it needs."""
+"""Tests of ./lab check on a machine with all packages."""
 import unittest
 
 from lab_sandbox import PACKAGES, Sandbox

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of what ./lab runs besides chapters (experiments, a program of the reader's own), of its commands for who writes,
-and of its table of commands."""
+"""Tests of the programs that ./lab runs besides chapters (experiments, a program of the reader's own), of its commands for
+authors, and of its table of commands."""
 import os
 import pathlib
 import re
@@ -138,7 +138,7 @@ class RefusedTest(ProgramTest):
             with self.subTest(command):
                 result = self.lab(*command)
                 self.assertRegex(result.stderr, r"^lab: build/\w+ cannot be made: Not a directory\n")
-                self.assertEqual(result.returncode, 1 if command[-1] == "x" else 2)  # the tour says so of each chapter
+                self.assertEqual(result.returncode, 1 if command[-1] == "x" else 2)  # the tour reports it for each chapter
 
     def test_a_log_that_cannot_be_written(self) -> None:
         (self.root / "build/virtual/lab.log").mkdir(parents=True)
@@ -184,7 +184,7 @@ class WriterTest(ProgramTest):
                 self.assertEqual((result.returncode, result.stdout), (0, f"{self.root}/tools/{expected}\n"), result.stderr)
 
     def pages_show(self, *targets: str, status: int = 0) -> None:
-        """The mutants in pages, as tools/pages/mutant_blocks.py says them."""
+        """Sets the mutants that tools/pages/mutant_blocks.py finds in pages."""
         text = f"import sys\nassert sys.argv[1:] == ['--targets']\nprint({chr(10).join(targets)!r})\nsys.exit({status})\n"
         (self.root / "tools" / "pages" / "mutant_blocks.py").write_text(text, encoding="utf-8")
 
@@ -251,7 +251,7 @@ class WriterTest(ProgramTest):
 
 
 class WorkTest(ProgramTest):
-    """--work: the program with the header of a hand-out, and what the teaching commands are called with."""
+    """--work: the program with the header of a hand-out, and the arguments of the teaching commands."""
 
     def hand_out(self) -> pathlib.Path:
         folder = self.root / "work" / "01_first"

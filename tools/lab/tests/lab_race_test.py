@@ -102,7 +102,7 @@ class RaceTest(Sandbox):
         plain = self.root / "build" / "virtual"
         self.assertIn("--preset race -DBUILD_TESTING=ON -DOVERLAP_MUTANTS=ON "
                       f"-DOVERLAP_PLAIN_BUILD={plain}", configured[-1])
-        # What is compared with is built first.
+        # The build without the detector, which the test compares with, is built first.
         self.assertIn("build/virtual --target 01_first", "".join(self.calls("cmake")))
         self.mark("ctest_status", "8")
         self.assertEqual(self.lab("race", "--test").returncode, 1)

@@ -1,5 +1,5 @@
-"""A stand-in machine for the tests of ./lab: a repository of two empty chapters, and a PATH with nothing but what a
-bare Debian has. All other tools are small scripts that note how they were called; installing one only copies it."""
+"""A stand-in machine for the tests of ./lab: a repository of two empty chapters, and a PATH with the tools of a bare Debian
+only. All other tools are small scripts that record their calls; installing one only copies it."""
 import os
 import pathlib
 import pty
@@ -14,7 +14,7 @@ from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 BARE = ("bash sh env dirname readlink basename sort head tail paste mkdir rm cat nproc timeout grep sed uname wc"
         " cp mktemp true").split()
 
-# What each package brings: path below the prefix -> content. A file in bin/ is a shell script.
+# The files of each package: path below the prefix -> content. A file in bin/ is a shell script.
 PACKAGES = {
     "g++": {"bin/g++": "echo 12.2.0"},
     "cmake": {
@@ -30,7 +30,7 @@ PACKAGES = {
         "bin/ctest": 'echo "ctest $*" >> "$SANDBOX/calls"; exit $(cat "$SANDBOX/ctest_status")',
     },
     "ninja-build": {"bin/ninja": "echo 1.11.1"},
-    # The true one, but for the GPU driver's library, which the machine may have or not.
+    # The real one, except the GPU driver's library, which the machine may or may not have.
     "python3": {"bin/python3": f"""case "$*" in *libcuda.so.1*) [ -e "$SANDBOX/libcuda" ]; exit ;; esac
         exec "{sys.executable}" "$@\""""},
     "libcli11-dev": {"share/cmake/CLI11/CLI11Config.cmake": ""},
@@ -81,7 +81,7 @@ class Sandbox(FolderTest):
                             ignore=shutil.ignore_patterns("__pycache__", "tests", "runner", "doctor"))
         shutil.copy(REPOSITORY / "lab", self.root)
         for tool in BARE:
-            # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
+            # A copy, not a link: a test may overwrite it with a stand-in, and must not change the real one.
             shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)
         for package, files in PACKAGES.items():
             for path, content in files.items():
@@ -101,7 +101,7 @@ class Sandbox(FolderTest):
         self.script(self.bin / name, content)
 
     def program(self, name: str, content: str) -> None:
-        """What a build of the target `name` makes."""
+        """The program that a build of the target `name` creates."""
         self.script(self.sandbox / "programs" / name, content)
 
     def mark(self, name: str, content: str = "") -> None:
@@ -111,7 +111,7 @@ class Sandbox(FolderTest):
         self.tool("id", f"echo {number}")
 
     def install(self, *packages: str) -> None:
-        """Puts packages there, by hand and not by a package manager."""
+        """Installs packages without a package manager."""
         for package in packages:
             shutil.copytree(self.sandbox / "store" / package, self.sandbox / "usr", dirs_exist_ok=True)
 
@@ -125,7 +125,7 @@ class Sandbox(FolderTest):
         self.tool("sudo", 'echo "sudo" >> "$SANDBOX/calls"; exec "$@"')
 
     def add_gpu(self) -> None:
-        """A CUDA toolkit, a driver and one GPU that answers."""
+        """Adds a CUDA toolkit, a driver and one GPU that responds."""
         self.tool("nvcc", "echo Cuda compilation tools, release 12.4, V12.4.131")
         self.tool("nvidia-smi", "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'")
         self.mark("libcuda")
@@ -150,13 +150,13 @@ class Sandbox(FolderTest):
                 os.close(stdin)
 
     def calls(self, tool: str = "") -> List[str]:
-        """How the stand-in tools were called, in order; those of one tool if named."""
+        """The calls of the stand-in tools, in order; only those of `tool` if it is given."""
         path = self.sandbox / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line for line in lines if not tool or line.split()[0] == tool]
 
     def assert_refused(self, result: "subprocess.CompletedProcess[str]", sentence: str, lines: int = 1) -> None:
-        """Exit status 2, nothing on standard output, and so few lines on standard error."""
+        """Asserts exit status 2, an empty standard output, and at most this number of lines on standard error."""
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, sentence)

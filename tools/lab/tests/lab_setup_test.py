@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the set-up by ./lab: what it installs, when it asks, and that a complete toolchain is left alone."""
+"""Tests of the set-up by ./lab: the packages that it installs, its questions, and that a complete toolchain is not changed."""
 import os
 import pathlib
 import sys
@@ -204,14 +204,14 @@ class NotebookTest(Sandbox):
         (self.root / "notebooks").mkdir()
         for name in ("1_first", "2_second"):
             (self.root / "notebooks" / f"{name}.ipynb").touch()
-        # No Jupyter in the system's Python, whatever this machine has.
+        # The system's Python has no Jupyter, even if that of this machine has it.
         setup = self.root / "tools" / "lab" / "setup.sh"
         self.assertIn("|| python=/usr/bin/python3", setup.read_text())
         setup.write_text(setup.read_text().replace("python=/usr/bin/python3", f"python={self.bin}/false"))
         self.tool("false", "exit 1")
 
     def add_environment(self) -> pathlib.Path:
-        """What python3 -m venv would make."""
+        """Creates the files that python3 -m venv would create."""
         python = self.root / ".deps" / "notebooks" / "bin" / "python"
         self.script(python, 'case "$*" in *find_spec*) [ ! -e "$SANDBOX/empty" ];; *) echo "python $*" >> "$SANDBOX/calls";; esac')
         return python

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the commands of ./lab on a machine that has all it needs: what is built, run, tested and said."""
+"""Tests of the commands of ./lab on a machine with all packages: what they build, run, test and print."""
 import platform
 import re
 import subprocess
@@ -173,7 +173,7 @@ class RunTest(LabTest):
 
     def test_tour_with_a_chapter_that_does_not_build(self) -> None:
         self.lab("run")
-        self.mark("broken_01_first")  # its old program is still there and must not run
+        self.mark("broken_01_first")  # its old program still exists and must not run
         result = self.lab("run")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"\n01_first +failed .*does not build")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of OVERLAP_OWN_PROGRAM: a program of one file, from wherever it lies, is built beside the chapters. Nothing is built
-here: what would be run says enough."""
+"""Tests of OVERLAP_OWN_PROGRAM: a program of one file, in any folder, is a target next to the chapters. The tests build
+nothing; they check the commands that a build would run."""
 import sys
 import pathlib
 import re
@@ -25,7 +25,7 @@ class OwnProgramTest(FolderTest):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
     def commands(self, target: str) -> str:
-        """What would be run to build a target."""
+        """The commands that would build a target."""
         run = subprocess.run(["ninja", "-C", self.folder / "build", "-t", "commands", target], capture_output=True, text=True,
                              check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
@@ -55,7 +55,7 @@ class OwnProgramTest(FolderTest):
                 line, = [line for line in compiled if f"-c {source}" in line]
                 for option in (f"-I{self.folder}", "-DN=4", "-fopenmp"):
                     self.assertIn(f" {option} ", line)
-            self.configure(preset, more)  # another one in between changes nothing, and has none of them
+            self.configure(preset, more)  # another program in between changes nothing, and has none of these options
             self.assertIn(" -DN=4 ", self.commands("own_first"))
 
     def test_race_build_instruments_it(self) -> None:

@@ -2,10 +2,10 @@
 """Tests of the built site in a browser: browser_test.py FOLDER, after ./lab docs. .ci/run --full runs it with Debian's chromium,
 chromium-driver and python3-selenium; no network is used but the loopback.
 
-Pages are loaded in the light and in the dark mode, wide and as narrow as a phone: no error on the console, no request to another
-host, no picture that is missing, no Markdown that was not understood, nothing that scrolls sideways but code, tables and
-pictures. (That links lead somewhere, tools/pages/build_site.py has checked.) Pages of the reference and of files are made by a few
-templates: each tenth of them is loaded.
+Pages are loaded in the light and in the dark mode, wide and as narrow as a phone. Each must have no error on the console, no
+request to another host, no missing picture and no raw Markdown; only code, tables and pictures may scroll sideways.
+(tools/pages/build_site.py has checked the links.) A few templates make the pages of the reference and of files, so only each
+tenth of them is loaded.
 """
 import functools
 import http.server
@@ -29,7 +29,7 @@ LEAST_CONTRAST = 4.5  # WCAG 2, of text and its background
 SITE = pathlib.Path()
 PAGE = "chapters/05_two_streams/index.html"  # with timelines, tables, code and folds
 
-# What may be wrong with a page, found by the page itself.
+# A script that finds the errors of the page in which it runs.
 INSPECT = """
 const wide = [], pictures = [], width = document.documentElement.clientWidth;
 const article = document.querySelector('article') || document.querySelector('.contents');
@@ -63,7 +63,7 @@ return {wide: wide.slice(0, 3), pictures: pictures, unread: unread.slice(0, 3), 
 
 
 def luminance(colour: str) -> float:
-    """Of "rgb(21, 24, 28)", as WCAG defines it."""
+    """The luminance of a colour such as "rgb(21, 24, 28)", as WCAG defines it."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -75,7 +75,7 @@ def contrast(one: str, other: str) -> float:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a word."""
+    """Serves files without logging."""
 
     def log_message(self, format: str, *args: Any) -> None:  # pylint: disable=redefined-builtin
         pass
@@ -103,7 +103,7 @@ class BrowserTest(unittest.TestCase):
         cls.addClassCleanup(cls.browser.quit)
 
     def look(self, size: Any, mode: str = "light") -> None:
-        """The window's size, and what the system prefers: the site forgets what was chosen."""
+        """Sets the window's size and the colours that the system prefers, and clears the choice that the site has stored."""
         width, height = size
         self.browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": self.address, "storageTypes": "local_storage"})
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
@@ -114,12 +114,12 @@ class BrowserTest(unittest.TestCase):
         self.browser.get(f"{self.address}/{page}")
 
     def errors(self) -> List[str]:
-        """What the console has said since it was asked last."""
+        """The console's messages since the last call."""
         return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"
                 and "favicon.ico" not in entry["message"]]
 
     def until(self, script: str) -> Any:
-        """What a script gives, as soon as it is something."""
+        """The result of a script, once it is not empty."""
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             found = self.browser.execute_script(script)
@@ -130,7 +130,7 @@ class BrowserTest(unittest.TestCase):
 
     def inspect(self, page: str, narrow: bool) -> Dict[str, Any]:
         self.load(page)
-        self.until("return Array.from(document.images).every(image => image.complete)")  # scripts add some behind the page's own
+        self.until("return Array.from(document.images).every(image => image.complete)")  # scripts add more after the page's own
         self.assertEqual(self.errors(), [], page)
         return self.browser.execute_script(INSPECT, narrow)
 
@@ -142,7 +142,7 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(luminance(found["page"]) < 0.2, mode == "dark", page)
 
     def test_every_page(self) -> None:
-        """Pages of the course in both widths and both modes, and so some of the reference and of files."""
+        """All pages of the course, and some of the reference and of files, in both widths and both modes."""
         pages = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
         made = [page for page in pages if re.match("files/|reference/(?!search/)", page)]
         course = [page for page in pages if not re.match("files/|reference/", page)]
@@ -162,8 +162,8 @@ class BrowserTest(unittest.TestCase):
             self.assertGreaterEqual(found["narrowest"], LEAST_PARAGRAPH, page)
 
     def test_pictures_and_tables_on_a_phone(self) -> None:
-        """They scroll in a frame of their own, so that their words keep a size that can be read, and names stay whole. Plots of
-        notebooks are shown whole: their titles say whether times are measured."""
+        """They scroll in a frame of their own, so that their text stays readable and names are not broken. Plots of notebooks
+        are shown whole: their titles say whether times are measured."""
         self.look(NARROW)
         self.assertEqual(self.inspect(PAGE, True)["wide"], [])
         widths = self.browser.execute_script("return Array.from(document.querySelectorAll('.frame > *')).map(p => p.clientWidth)")
@@ -177,7 +177,7 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(*(self.browser.execute_script(height.format(name)) for name in ("cudaFree", "cudaMemcpy2DAsync")))
 
     def test_tables_show_their_figures_first_on_a_phone(self) -> None:
-        """Behind the names of the rows; and back again, when the phone is turned."""
+        """The columns of figures follow the names of the rows; when the phone is turned, the usual order returns."""
         for page, section, name, figures, wide in (
                 ("index.html", "dense-hide-the-transfers-behind-the-gemm", "chapter", "x GEMM only", ["chapter", "idea"]),
                 (PAGE, "measured", "variant", "time, us", ["M x N x K", "GPUs"]),
@@ -230,7 +230,7 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(cut, [])
 
     def test_order_of_pages(self) -> None:
-        """As they are read: a chapter before its experiments, what lists other pages before them."""
+        """The order of reading: a chapter before its experiments, a page that lists other pages before them."""
         self.look(WIDE)
         self.load("index.html")
         pages = self.browser.execute_script("return Array.from(document.querySelectorAll('.md-nav--primary a[href]'))"
@@ -269,12 +269,12 @@ class BrowserTest(unittest.TestCase):
         self.load(PAGE)
         blocks = self.browser.find_elements(By.CSS_SELECTOR, "pre > code")
         self.assertGreater(len(blocks), 5)
-        for number, block in enumerate(blocks):  # the theme adds a block's button when it comes into sight
+        for number, block in enumerate(blocks):  # the theme adds a block's button when it becomes visible
             self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", block)
             self.until(f"return document.querySelectorAll('pre > code')[{number}].parentElement.querySelector('.md-clipboard') !== null")
 
     def test_colours_can_be_switched(self) -> None:
-        """Pictures stay readable: what they stand on has the colours that the system prefers, as they have."""
+        """Pictures stay readable: their background has the colours that the system prefers, like the pictures."""
         self.look(WIDE)
         self.load(PAGE)
         page, picture = (f"return getComputedStyle(document.querySelector('{one}')).backgroundColor" for one in ("body", ".frame > img"))
@@ -298,13 +298,13 @@ class BrowserTest(unittest.TestCase):
         self.until("return document.querySelector('.md-header') !== null && location.pathname === '/index.html'")
 
     def look_for(self, words: str) -> List[str]:
-        """Types words into the search; where what it finds leads, as soon as something is there."""
+        """Types words into the search; returns the targets of the results, once there are any."""
         self.browser.find_element(By.CSS_SELECTOR, ".md-search__input").send_keys(words)
         return self.until("const found = Array.from(document.querySelectorAll('a.md-search-result__link')).map(a => a.href);"
                           "return found.length ? found : null")
 
     def test_search_finds_terms(self) -> None:
-        """Headings and words of the text; no solution of a task, and no file."""
+        """It finds headings and words of the text, but no solution of a task and no file."""
         self.look(WIDE)
         for words, place in (("wave quantization", r"docs/glossary\.html.*#wave-quantization"), ("cudaMemcpyAsync", r"docs/calls\.html"),
                              ("rotating accumulators", "chapters/06_reduce_scatter/")):
@@ -315,7 +315,7 @@ class BrowserTest(unittest.TestCase):
             self.assertNotRegex(" ".join(found), "/files/|assignment")
 
     def test_search_can_be_read(self) -> None:
-        """What is typed, and what is found, in both modes and on a phone, where the list is inside the screen."""
+        """The input and the results are readable, in both modes and on a phone, where the list fits the screen."""
         for mode in ("light", "dark"):
             self.look(NARROW, mode)
             self.load("index.html")
@@ -361,7 +361,7 @@ class BrowserTest(unittest.TestCase):
                              "else its corners are white on a dark page")
             act = (f"const bars = Array.from({timeline}.querySelectorAll('g > rect.bar')).map(rect => rect.parentNode);"
                    "const event = (type, name, values) => new bars[0].ownerDocument.defaultView[type](name, {bubbles: true, ...values});")
-            for _ in range(3):  # until the last bars are out of sight, to which the arrows lead all the same
+            for _ in range(3):  # until the last bars are outside of the view; the arrow keys reach them nevertheless
                 self.browser.execute_script(f"{timeline}.querySelectorAll('.button')[1].dispatchEvent(new Event('click'))")
             self.browser.execute_script(act + "bars.at(-2).style.display = ''; bars.at(-2).focus();"
                                         "bars.at(-2).dispatchEvent(event('KeyboardEvent', 'keydown', {key: 'ArrowRight'}));")
@@ -375,7 +375,7 @@ class BrowserTest(unittest.TestCase):
             self.assertEqual(self.errors(), [])
 
     def test_paper(self) -> None:
-        """The picture without buttons, and nothing of the frame."""
+        """On paper there is the picture, without buttons and frame."""
         self.look(WIDE)
         self.load(PAGE)
         self.until("const timeline = document.querySelector('object.timeline').contentDocument;"

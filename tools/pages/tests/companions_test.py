@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the companion pages of the articles: each heading of an article (docs/articles/articles.json) has a row that says
-where our lesson is, with file and line, and a row that says what differs and what is left out; figures are those of
-docs/results."""
+"""Tests of the companion pages of the articles: each heading of an article (docs/articles/articles.json) has a row with the
+place of our lesson, file and line, and a row with the differences and omissions; figures are those of docs/results."""
 import pathlib
 import sys
 import copy
@@ -38,7 +37,7 @@ def rows_of(text: str, headings: List[str]) -> Dict[str, List[List[str]]]:
 
 
 def problems(text: str, headings: List[str]) -> List[str]:
-    """What a companion page does not say of its article."""
+    """The rows that a companion page lacks for its article."""
     found = []
     rows, differences = rows_of(text, headings), {row[0]: row[1:] for row in table_below(text, DIFFERS)}
     for heading in headings:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/pages/links.py: which links it finds, which it refuses; and that those of all our pages are good."""
+"""Tests of tools/pages/links.py: the links that it finds and refuses; and that the links of all our pages are correct."""
 import pathlib
 import sys
 import unittest

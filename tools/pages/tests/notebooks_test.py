@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the notebooks without running them (./lab notebook --execute does, in .ci/run --full): what is kept, what they may
-hold, and what counts as drift."""
+"""Tests of the notebooks without running them (./lab notebook --execute does, in .ci/run --full): the stored content, what they
+may contain, and which differences count as drift."""
 import pathlib
 import sys
 import copy
@@ -26,7 +26,7 @@ def picture(data: str = "AA==") -> Dict[str, Any]:
 
 
 def sample() -> Dict[str, Any]:
-    """A notebook of two cells, as Jupyter leaves it."""
+    """A notebook of two cells, as Jupyter saves it."""
     stream = {"output_type": "stream", "name": "stdout", "text": ["GPUs  1.25\n", "x  10\n"]}
     return {"metadata": {"language_info": {"version": "3.11"}}, "nbformat": 4, "nbformat_minor": 5, "cells": [
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["# Title\n", "[a](../README.md)"]},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the blocks that tools/pages/update_pages.py takes from elsewhere: mutants as bugs to see
+"""Tests of the blocks that other modules make for tools/pages/update_pages.py: mutants as bugs to see
 (tools/pages/mutant_blocks.py), planted bugs (tools/pages/planted_blocks.py), and the index of calls
 (tools/pages/call_index.py)."""
 import sys

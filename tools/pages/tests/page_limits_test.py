@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/pages/page_limits.py: what it counts, and each page that it must refuse. (.ci/run checks our own pages.)"""
+"""Tests of tools/pages/page_limits.py: its counts, and pages that it must refuse. (.ci/run checks our own pages.)"""
 import sys
 import pathlib
 import tempfile
@@ -18,7 +18,7 @@ THREE = "- One.\n- Two.\n  More of it.\n- Three.\n"
 
 
 def page(first: str = FIRST, **sections: str) -> str:
-    """A page that keeps all limits, but for the sections that are given: What_is_new="text"."""
+    """A page that keeps all limits, except in the given sections: What_is_new="text"."""
     texts = {"Predict": "How many? <!-- predicted 12 us -->\n", "Run it": output("12 us"), "A bug to see": MUTANT,
              "Measured": output("7 ms"), "What to remember": THREE, **{name.replace("_", " "): text for name, text in sections.items()}}
     return f"# 01 A page\n\n{first}" + "".join(f"\n## {title}\n\n{texts.get(title, 'Words.')}\n" for title in page_limits.SECTIONS)
@@ -63,7 +63,7 @@ class LineTest(unittest.TestCase):
 
 class CountTest(unittest.TestCase):
     def test_words_of_prose(self) -> None:
-        """As `wc -w` counts what is left of a page."""
+        """Words are counted as `wc -w` counts the remaining text of a page."""
         for text, words in (("One two, three.", 3), ("a - b", 3), ("`f(a, b)` is", 3), ("[two words](a/b.md#c)", 2), ("![a b](c.svg)", 0),
                             ("# A heading", 3), ("| a | table |", 0), ("- *an* item", 3), ("<!-- a\ncomment --> word", 1),
                             ("```\na b\n```", 0), (output("a b c"), 0), ("<br>a<br/>b", 2)):
@@ -176,7 +176,7 @@ class RepositoryTest(unittest.TestCase):
             self.assertRegex(table.splitlines()[1], r"^01_a +\d+ +0 +2 +0 +16$")
 
     def test_the_pattern_of_a_page(self) -> None:
-        """What ./lab new writes keeps the limits: but for the answer, which stands in output that is not there yet."""
+        """The page of ./lab new keeps the limits, except for the answer, which is in an output that does not exist yet."""
         text = (REPOSITORY / "tools" / "new_chapter" / "page.in").read_text(encoding="utf-8")
         self.assertEqual(list(page_limits.bad_lines(text)), [])
         self.assertEqual([problem for problem in page_limits.bad_chapter_page(text) if "stands in no generated" not in problem], [])

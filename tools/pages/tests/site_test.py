@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the documentation site's own steps, without Doxygen and MkDocs (./lab docs builds all of it): what the staging makes of
-pages, and where links lead."""
+"""Tests of the documentation site's own steps, without Doxygen and MkDocs (./lab docs builds the whole site): the staged pages
+and the targets of their links."""
 import sys
 import pathlib
 import unittest
@@ -54,7 +54,7 @@ class StagingTest(FolderTest):
             self.addCleanup(patch.stop)
 
     def staged(self, text: str) -> str:
-        """What becomes of a page of chapter 01."""
+        """The staged text of a page of chapter 01."""
         self.write("chapters/01_first/README.md", text)
         self.staging = build_site.Staging(self.pages, {"chapters/01_first/first.cuh": "first_source.html"})
         self.staging.add_pages()

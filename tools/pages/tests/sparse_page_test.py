@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/pages/sparse_page.py, with reports made by hand and a stand-in for ./lab plan."""
+"""Tests of tools/pages/sparse_page.py, with hand-made reports and a stand-in for ./lab plan."""
 import json
 import pathlib
 import re
@@ -62,7 +62,7 @@ class SparsePageTest(unittest.TestCase):
     def test_the_picture_has_what_was_measured(self) -> None:
         drawn = sparse_page.picture(self.reports)
         self.assertEqual(re.findall(r">(chapter \d\d, H\d00)<", drawn), ["chapter 09, H200", "chapter 14, H200", "chapter 15, H100"])
-        self.assertEqual(re.findall(r"<title>dense: (\S+) ms", drawn), ["100.0", "100.0", "120.0"])  # each beside its own machine's
+        self.assertEqual(re.findall(r"<title>dense: (\S+) ms", drawn), ["100.0", "100.0", "120.0"])  # of each machine
         self.assertIn(">1500<", drawn)  # the rest of version 1
         self.assertEqual(sparse_page.pictures(self.reports), {sparse_page.PICTURE: drawn})
         self.assertEqual(sparse_page.pictures([file(gradient("08_sparse_baselines", gpus=2, dense_nccl=1.0))]), {})

@@ -73,7 +73,7 @@ class RecordTest(ProgramTestCase):
     def test_recording_changes_nothing(self) -> None:
         if self.backend != "virtual":
             self.skipTest("on real GPUs it costs time")
-        # Of chapter 04 a part that does the same with and without a timeline; a bench runs each variant once more for it.
+        # A part of chapter 04 that runs the same work with and without a timeline; a bench would run each variant once more.
         self.program = self.program.with_name("04_copy_engine")
         part = ("--only", "first_push", "--gpus", "2")
         for schedule in ((), ("--schedule", "7"), ("--schedule", "8")):
@@ -120,7 +120,7 @@ def trace_of(gpus: Dict[Tuple[str, int], List[Bar]], modelled: bool = True) -> D
 
 class DrawTest(ProgramTestCase):
     def draw(self, *traces: Dict, options: Tuple[str, ...] = (), status: int = 0) -> str:
-        """The SVG, or what stands on standard error."""
+        """The SVG, or the text on standard error."""
         paths = [self.write(f"{number}.json", json.dumps(trace)) for number, trace in enumerate(traces)]
         target = self.folder / "out.svg"
         target.unlink(missing_ok=True)
@@ -132,7 +132,7 @@ class DrawTest(ProgramTestCase):
 
     @staticmethod
     def rectangles(svg: str) -> Dict[str, Tuple[float, float, float]]:
-        """x, y and width of the bars, by the first line of what the mouse shows."""
+        """x, y and width of the bars, by the first line of their tooltips."""
         return {group.find(f"{SVG}title").text.split("\n")[0]:
                 tuple(float(group.find(f"{SVG}rect").get(name)) for name in ("x", "y", "width"))
                 for group in xml.fromstring(svg).iter(f"{SVG}g")}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that docs/troubleshooting.md has each sentence with which ./lab and the programs refuse (tools/pages/messages.py), with a cure,
-and none that nobody says."""
+"""Tests that docs/troubleshooting.md has, with a cure, exactly the messages with which ./lab and the programs refuse
+(tools/pages/messages.py)."""
 import sys
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what ./lab bench keeps, on a stand-in machine: after an early end, and beside earlier runs' results."""
+"""Tests of the reports that ./lab bench keeps, on a stand-in machine: after an early end, and next to earlier runs' results."""
 import json
 import shutil
 import signal

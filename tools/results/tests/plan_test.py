@@ -224,7 +224,7 @@ class CardsTest(unittest.TestCase):
                 self.assertAlmostEqual(times["two_level"], times["gemm_on_signals"])
 
     def test_of_sparse_sums_the_cards_of_chapter_15(self) -> None:
-        """As its page works them out: F = 2048, P = 2, N = 100,000, G = 99,500; with the plan's one message."""
+        """The cards equal the numbers on the page: F = 2048, P = 2, N = 100,000, G = 99,500; with the plan's one message."""
         card = self.cards(plan.SPARSE, 2, "--rows", "5000000", "--features", "2048", "--entries", "50000", "--global", "99500")[-1]
         found = {variant["variant"]: variant["cost"]["bytes_in"] - (16 + 4 * 50_000) for variant in card["variants"] if "steps" in variant}
         row = 2048 * 4

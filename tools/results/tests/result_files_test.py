@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of which measurements are kept and compared (tools/results/results.py, tools/results/result_files.py) and of tools/results/collect_results,
-with reports made by hand."""
+"""Tests of keeping and comparing measurements (tools/results/results.py, tools/results/result_files.py), and of
+tools/results/collect_results, with hand-made reports."""
 import copy
 import json
 import pathlib

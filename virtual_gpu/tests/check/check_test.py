@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of the check build: planted errors are found, each with its lines; right programs give no report.
-    check_test.py planted PROGRAM                        its planted errors, and the same without them
-    check_test.py chapter PROGRAM GPUS [OPTIONS...]      a chapter on so many GPUs: 1,2,3; with the sizes of race_test.py"""
+"""Tests of the check build: each planted error is reported with its lines; correct programs give no report.
+    check_test.py planted PROGRAM                        its planted errors and its fixed programs
+    check_test.py chapter PROGRAM GPUS [OPTIONS...]      a chapter on each number in GPUS (1,2,3), with race_test.py's sizes"""
 import pathlib
 import re
 import subprocess
@@ -13,11 +13,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "race"))
 import race_test  # noqa: E402
 
-LIMIT_S = 200  # of a call
+LIMIT_S = 200  # of a program run
 SCHEDULES = ["time", "1"]
 FEW_WORDS = "a cudaMalloc of 1024 bytes on GPU 0, made at "
 PINNED = "pinned host memory of 1024 bytes, made at "
-# Beside the lines: who accesses, what, where.
+# What a report says besides the lines: the accessing kernel and thread, or the host; the size; the place.
 SAYS = {
     "one_past": ("store', block (4,0,0), thread (0,0,0) writes 4 bytes at ", ": 0 bytes behind " + FEW_WORDS),
     "odd_size": ("thread (2,0,0) writes 4 bytes at ", ": 0 bytes behind a cudaMalloc of 10 bytes"),
@@ -60,7 +60,7 @@ SAYS = {
        for case in ("peer_read", "peer_disabled", "peer_alone")},
     "division": ("divide', block ", "thread (0,0,0) divided an integer by zero at "),
     "remainder": ("wrap_around', block ", "divided an integer by zero at "),
-    # planted_unwritten: the kernel, the size of the read, which byte
+    # planted_unwritten: kernel, size of the read, first byte that is not written
     **{case: (f"{kernel}', block ", f"reads {size} bytes at ", f" that nothing has written: byte {byte}")
        for kernel, size, byte, cases in (
            ("read_last", 4, "1020 of a cudaMalloc", ("never", "part", "over", "of_peer", "second_time", "summed")),
@@ -109,7 +109,7 @@ class PlantedTest(CheckTest):
                 self.assertIn("300 of 300 sizes\n", result.stdout)
 
     def assert_said(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
-        """One sentence, which names all marked lines and says what it should."""
+        """The report is one line, names all marked lines and contains the words in SAYS."""
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertRegex(result.stderr, r"\Avirtual GPUs: (kernel |the host |a function |an operation )[^\n]*\n\Z")
         source = HERE / f"{self.program.name}.cu"

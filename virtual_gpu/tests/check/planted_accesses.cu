@@ -1,6 +1,6 @@
 // Programs with one wrong access each, and the same programs without it. Command line: ../race/planted.hpp.
-// "@CASE" marks the lines that the sentence must name: of the access, the allocation, its end. What else it
-// says stands in check_test.py.
+// "@CASE" marks the lines that the report must name: of the access, of the allocation, of the call that frees
+// it. check_test.py has the other words of each report.
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ template <class T>
 void clear(const DeviceBuffer<T>& buffer) {
   CUDA_CHECK(cudaMemset(buffer.data(), 0, buffer.bytes()));
 }
-/// Runs the kernel with memory of kCount words that are 0, and whether it is fixed.
+/// Clears `words` and runs one block of the kernel with `dynamic` bytes of dynamic shared memory.
 template <class Kernel>
 void run(Kernel kernel, unsigned threads, const DeviceBuffer<int>& words, bool fixed,
          std::size_t dynamic = 0) {
@@ -71,7 +71,7 @@ void before(bool fixed) {
   run(take_neighbours, 8, words, fixed);
 }
 
-// A negative index in a type without a sign: 16 GiB away.
+// A negative index in an unsigned type: 16 GiB behind the array.
 __global__ void take_unsigned(int* words, bool fixed) {
   const unsigned i = threadIdx.x;
   words[i] = words[fixed ? i : i - 1];  // @wrapped
@@ -127,7 +127,7 @@ void cleared(bool fixed) {
   run(set_bytes, 1, words, fixed);
 }
 
-// The copy is made later, by the runtime.
+// The runtime makes the copy, after the call has returned.
 __global__ void copy_async(int* words, bool fixed) {
   __shared__ int slot;
   auto pipeline = cuda::make_pipeline();
@@ -255,7 +255,7 @@ void local_member(bool fixed) { run(add_lanes, 1, DeviceBuffer<int>(0, kCount), 
 __global__ void transpose(int* words, bool fixed) {
   int tile[2][3] = {{1, 2, 3}, {4, 5, 6}};
   int* first = words;
-  // Further spaces do not count in the compiler's columns.
+  // The columns that the compiler reports do not count additional spaces.
   // clang-format off
   for (int i = 0; i < 3 + !fixed; ++i)    first[i] = tile[words[5]][first[6] + i];  // @local_row
   // clang-format on
@@ -277,7 +277,7 @@ __global__ void store_pair(int* words, bool fixed) {
 }
 void misaligned_shared(bool fixed) { run(store_pair, 1, DeviceBuffer<int>(0, kCount), fixed); }
 
-// ---- the host in device memory ----------------------------------------------------------------------
+// ---- accesses of the host to device memory ----------------------------------------------------------
 void host_reads(bool fixed) {
   const DeviceBuffer<int> words(0, kCount);  // @host_reads
   clear(words);
@@ -339,7 +339,7 @@ void peer_disabled(bool fixed) {
   if (!fixed) CUDA_CHECK(cudaDeviceDisablePeerAccess(1));
   read_from_peer(words);
 }
-void peer_alone(bool fixed) {                // access has a direction
+void peer_alone(bool fixed) {                // peer access has a direction
   const DeviceBuffer<int> words(1, kCount);  // @peer_alone
   const DeviceGuard guard(fixed ? 0 : 1);
   CUDA_CHECK(cudaDeviceEnablePeerAccess(fixed ? 1 : 0, 0));
@@ -358,12 +358,12 @@ __global__ void wrap_around(int* words, bool fixed) {
 void remainder(bool fixed) { run(wrap_around, 1, DeviceBuffer<int>(0, kCount), fixed); }
 
 // ---- every size -------------------------------------------------------------------------------------
-/// The exit status of store<<<>>> with so many threads, in a process of its own.
+/// Exit status of store<<<>>> with `threads` threads on an array of `size` words, in a process of its own.
 int status_of(int size, int threads) {
   const pid_t child = fork();
   if (child == 0) {
     if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);
-    setenv("PATH", "", 1);  // no tool that names lines, which takes longest
+    setenv("PATH", "", 1);  // without addr2line, the slowest part of a report
     DeviceBuffer<int> words(0, static_cast<std::size_t>(size));
     store<<<1, static_cast<unsigned>(threads)>>>(words.data(), threads);
     _exit(cudaDeviceSynchronize() == cudaSuccess ? 0 : 2);
@@ -371,7 +371,7 @@ int status_of(int size, int threads) {
   int status = 0;
   return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/// A store one past an array of 1 to 300 words.
+/// Stores one element past arrays of 1 to 300 words, and counts the sizes whose exit status is as expected.
 void every_size(bool fixed) {
   int found = 0;
   for (int size = 1; size <= 300; ++size)

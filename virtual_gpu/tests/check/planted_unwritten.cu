@@ -1,5 +1,5 @@
-// Programs that read memory which nothing has written, and the same programs that write it. Command line:
-// ../race/planted.hpp. Marks as in planted_accesses.cu: of the read, and of the allocation if it is one.
+// Programs that read memory which nothing has written, and the same programs that write it first. Command
+// line: ../race/planted.hpp. "@CASE" marks the read and, if there is one, the allocation.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -40,7 +40,7 @@ void use(const int* words) {
   read_last<<<1, 1>>>(words, sum.data());
   synchronize();
 }
-/// The first `words` words.
+/// Clears the first `words` words.
 void write(const DeviceBuffer<int>& buffer, int words) {
   CUDA_CHECK(cudaMemset(buffer.data(), 0, static_cast<std::size_t>(words) * sizeof(int)));
 }
@@ -56,7 +56,7 @@ void part(bool fixed) {
   fill<<<1, fixed ? kCount : kCount - 1>>>(words.data(), 1);
   use(words.data());
 }
-void over(bool fixed) {  // what was written is overwritten by what was not
+void over(bool fixed) {  // a copy of unwritten memory overwrites written memory
   const DeviceBuffer<int> words(0, kCount), others(0, kCount);  // @over
   write(words, kCount);
   if (fixed) write(others, kCount);
@@ -73,7 +73,7 @@ void of_peer(bool fixed) {
   CUDA_CHECK(cudaMemcpyPeer(mine.data(), 0, theirs.data(), 1, kBytes));
   use(mine.data());
 }
-void second_time(bool fixed) {  // memory that was freed and is allocated again
+void second_time(bool fixed) {  // freed memory that is allocated again is unwritten
   for (int i = 0; i < 2; ++i) {
     const DeviceBuffer<int> words(0, kCount);  // @second_time
     if (i == 0 || fixed) {
@@ -109,7 +109,7 @@ void in_kernel(bool fixed) {
   synchronize();
 }
 
-/// Of each a part is padding, which nothing writes.
+/// Has padding between its members, which nothing writes.
 struct Padded {
   char kind;
   double value;
@@ -201,7 +201,7 @@ void bulk(bool fixed) {
 }
 
 // ---- libraries --------------------------------------------------------------------------------------
-// A GEMM of 16 x 16: the last word of A makes a row of C unwritten, and that alone.
+// A GEMM of 16 x 16: if the last word of A is unwritten, one row of C counts as unwritten, the others do not.
 __global__ void read_corners(const float* c, float* sum) {
   *sum = c[0] + c[16 * 16 - 1];  // @multiplied
 }
@@ -219,7 +219,7 @@ void multiplied(bool fixed) {
   CUBLAS_CHECK(cublasDestroy(handle));
 }
 
-/// Two ranks, of which the last word of the second one is written or not; `call` makes of it the word `last`.
+/// Runs `call` on two ranks and reads word `last` of rank 0's result; the bug: rank 1 lacks its last word.
 template <class Call>
 void of_two_ranks(bool fixed, int last, Call call) {
   std::vector<ncclComm_t> ranks(2);
@@ -249,11 +249,11 @@ void summed(bool fixed) {
   });
 }
 
-// Algorithms of CUB: what of their results is made of a word that nothing has written, and no more.
+// Algorithms of CUB: a result counts as unwritten only if it depends on a word that nothing has written.
 __global__ void read_result(const unsigned int* word, int* sum) {
   *sum = static_cast<int>(*word);  // @scanned @added @sorted @selected
 }
-/// `call` makes results of kCount words, the first `words` of which are zeros; one result is used.
+/// `call` computes results from kCount words, of which the first `words` are written; result `used` is read.
 template <class Call>
 void by_cub(int words, int used, Call call) {
   using Word = unsigned int;
@@ -268,7 +268,7 @@ void by_cub(int words, int used, Call call) {
   read_result<<<1, 1>>>(to.data() + kCount + used, sum.data());
   synchronize();
 }
-void scanned(bool fixed) {  // the last sum is one of all words but the last one
+void scanned(bool fixed) {  // the last sum adds all words but the last
   by_cub(fixed ? kCount - 1 : kCount - 2, kCount - 1, [](void* temporary, auto& bytes, auto* from, auto* to) {
     return cub::DeviceScan::ExclusiveSum(temporary, bytes, from, to, kCount);
   });
@@ -278,7 +278,7 @@ void added(bool fixed) {
     return cub::DeviceReduce::Sum(temporary, bytes, from, to, kCount);
   });
 }
-void sorted(bool fixed) {  // all ones come last
+void sorted(bool fixed) {  // an unwritten word is all ones, so it sorts to the end
   by_cub(kCount - 1, kCount - 1 - fixed, [](void* temporary, auto& bytes, auto* from, auto* to) {
     return cub::DeviceRadixSort::SortKeys(temporary, bytes, from, to, kCount);
   });

@@ -1,7 +1,7 @@
-// What the programs with planted bugs share: two kernels, and their command line,
+// Shared by the programs with planted bugs: two kernels, and the command line
 //   PROGRAM CASE bug|fixed SEED|time, or PROGRAM --list
-// SEED chooses a random schedule, time the order of modelled time. A program that is not stopped by a report
-// prints its schedule's hash.
+// SEED selects a random schedule, time the order of modelled time. If no report stops the program, it prints
+// the hash of its schedule.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,10 +24,10 @@ __global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_
 
 __global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
 
-/// By name, what runs a case: with true as it should be, with false without its one synchronisation.
+/// The function of each case, by the name of the case: true runs the correct program, false the bug.
 using Cases = std::map<std::string, std::function<void(bool fixed)>>;
 
-/// The whole of main(). With `gpus`, a fourth argument may change their number. Returns the exit status: 2
+/// The whole of main(). If `gpus` is given, an optional fourth argument sets it. Returns the exit status: 2
 /// for a wrong command line or a failed call.
 inline int run_case(int argc, char** argv, const Cases& cases, int* gpus = nullptr) {
   if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {

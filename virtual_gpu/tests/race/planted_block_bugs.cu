@@ -1,5 +1,5 @@
-// Kernels whose blocks race with each other, although each block meets at barriers or in warp functions, and
-// the same kernels without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels whose blocks race, although each block's threads meet at barriers or in warp functions, and the
+// same kernels without the bug. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 
 #include <cuda/atomic>
@@ -18,12 +18,12 @@ void await_kernels() {
   if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("a kernel failed");
 }
 
-// ---- barrier_A_B, shuffle_A_B: block B writes the sum of its threads where block A does ------------------
+// ---- barrier_A_B, shuffle_A_B: block B writes its sum to block A's element -------------------------------
 struct Pair {
   unsigned int first, second;
 };
 
-/// Where the block's sum belongs; of the pair's second block, where the first one's does.
+/// The element for the block's sum; with the bug the pair's second block gets the first block's element.
 __device__ inline int* place(int* sums, Pair pair, bool fixed) {
   return &sums[!fixed && blockIdx.x == pair.second ? pair.first : blockIdx.x];
 }
@@ -51,7 +51,7 @@ void sum_up(bool fixed) {
   await_kernels();
 }
 
-// ---- last_block: the block that comes last adds up what the others have written --------------------------
+// ---- last_block: the block that arrives last adds all partial sums; its fences are missing ---------------
 __global__ void add_up(int* partial, int* arrived, int* total, bool fixed) {
   __shared__ bool last;
   __syncthreads();
@@ -71,7 +71,7 @@ void last_block(bool fixed) {
   await_kernels();
 }
 
-// ---- relaxed_spin: a block waits for another one's flag, relaxed, and then at its own barrier ------------
+// ---- relaxed_spin: a block spins on another block's flag, relaxed, before its own barrier ----------------
 __global__ void hand_over(int* data, int* flag, int* results, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
   if (blockIdx.x == 0) {
@@ -94,7 +94,7 @@ void relaxed_spin(bool fixed) {
   await_kernels();
 }
 
-// ---- neighbour_cell: a block reads a cell of the next block, which changes it in the same sweep ----------
+// ---- neighbour_cell: a block reads a cell that the next block updates in the same sweep ------------------
 __global__ void sweep(const int* from, int* to, int cells) {
   const int cell = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   __shared__ int sums[kThreads];
@@ -110,7 +110,7 @@ void neighbour_cell(bool fixed) {
   await_kernels();
 }
 
-// ---- grid_barrier: each thread of 16 large blocks waits for all others, relaxed --------------------------
+// ---- grid_barrier: each thread waits for all threads of the grid, relaxed --------------------------------
 __global__ void shift_by_a_block(int* data, int* arrived, int* results, bool fixed) {
   const int threads = static_cast<int>(gridDim.x * blockDim.x);
   const int self = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -123,14 +123,14 @@ __global__ void shift_by_a_block(int* data, int* arrived, int* results, bool fix
 }
 void grid_barrier(bool fixed) {
   constexpr int kBlock = 1024;
-  const int grid = fixed ? 16 : 4;  // of more waiting threads ThreadSanitizer has forgotten what came before
+  const int grid = fixed ? 16 : 4;  // with more waiting threads, ThreadSanitizer forgets the first access
   DeviceBuffer<int> data(0, grid * kBlock), arrived(0, 1), results(0, grid * kBlock);
   cudaMemset(arrived.data(), 0, arrived.bytes());
   shift_by_a_block<<<grid, kBlock>>>(data.data(), arrived.data(), results.data(), fixed);
   await_kernels();
 }
 
-// ---- shared_flags: the barriers of two streams' kernels count in one word --------------------------------
+// ---- shared_flags: the grid barriers of two streams' kernels share one counter ---------------------------
 __global__ void swap_cells(int* cells, int* arrived) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> count(*arrived);
   const int blocks = static_cast<int>(gridDim.x), self = static_cast<int>(blockIdx.x);

@@ -1,7 +1,7 @@
-// Programs with one forgotten synchronisation each, and the same programs without the error.
-//   planted_bugs CASE bug|fixed SEED|time [GPUS]    (planted.hpp; GPUS: of the ring, others need one or two)
-// The lines of the two accesses that race are marked "@CASE"; the test reads the marks and expects both lines
-// in the report. In the fixed program the same lines run in order.
+// Programs with one missing synchronisation each, and the same programs without the bug.
+//   planted_bugs CASE bug|fixed SEED|time [GPUS]    (planted.hpp; GPUS: of the ring; others use one or two)
+// "@CASE" marks the lines of the two accesses that race; the test reads the marks and expects both lines in
+// the report. In the fixed program the same lines run in order.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -26,7 +26,7 @@ using planted::fill;
 using planted::kBytes;
 using planted::kCount;
 
-// ---- ring_wait: a ring all-gather in which a GPU passes a shard on before it has arrived ----------------
+// ---- ring_wait: a ring all-gather in which a GPU forwards a shard before it has arrived -----------------
 int ring_gpus = 4;
 void ring_wait(bool fixed) {
   std::vector<Stream> streams;
@@ -53,7 +53,7 @@ void ring_wait(bool fixed) {
   for (int gpu = 0; gpu < ring_gpus; ++gpu) cudaStreamSynchronize(streams[gpu]);
 }
 
-// ---- consumer_wait: a kernel reads what another stream's copy brings ------------------------------------
+// ---- consumer_wait: a kernel reads the destination of another stream's copy -----------------------------
 void consumer_wait(bool fixed) {
   PinnedBuffer<int> source(kCount);
   for (int i = 0; i < kCount; ++i) source[i] = i;
@@ -69,7 +69,7 @@ void consumer_wait(bool fixed) {
   cudaStreamSynchronize(transfer);
 }
 
-// ---- pulls_in_turn: the second copy out of GPU 1 begins after the first one, but nothing promises it -----
+// ---- pulls_in_turn: two pulls out of GPU 1 run one after the other, but nothing orders them --------------
 void pulls_in_turn(bool fixed) {
   const DeviceBuffer<int> from(1, kCount), to(0, kCount);
   const Stream first(0), second(0);
@@ -83,7 +83,7 @@ void pulls_in_turn(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
-// ---- two_streams: two kernels on two streams of one GPU -------------------------------------------------
+// ---- two_streams: a kernel reads what a kernel on another stream writes ---------------------------------
 void two_streams(bool fixed) {
   DeviceBuffer<int> data(0, kCount), sum(0, kCount);
   Stream first(0), second(0);
@@ -97,7 +97,7 @@ void two_streams(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
-// ---- syncthreads: a thread reads its neighbour's cell of shared memory ----------------------------------
+// ---- syncthreads: a thread reads the cell of shared memory that its neighbour writes --------------------
 __global__ void rotate(int* data, bool fixed) {
   __shared__ int cells[kCount];
   cells[threadIdx.x] = data[threadIdx.x];  // @syncthreads
@@ -111,7 +111,7 @@ void syncthreads(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- second_syncthreads: the buffer is filled again while others still read -----------------------------
+// ---- second_syncthreads: a thread refills its cell while a neighbour still reads it ---------------------
 __global__ void rotate_twice(int* data, bool fixed) {
   __shared__ int cells[kCount];
   for (int round = 0; round < 2; ++round) {
@@ -128,7 +128,7 @@ void second_syncthreads(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- histogram: all threads count in one cell -----------------------------------------------------------
+// ---- histogram: all threads increment one counter -------------------------------------------------------
 __global__ void count(int* total, bool fixed) {
   if (fixed) {
     atomicAdd(total, 1);
@@ -143,7 +143,7 @@ void histogram(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- source_overwritten: the host changes pinned memory that a copy still reads -------------------------
+// ---- source_overwritten: the host overwrites pinned memory that a copy still reads ----------------------
 void source_overwritten(bool fixed) {
   PinnedBuffer<int> source(kCount);
   for (int i = 0; i < kCount; ++i) source[i] = i;
@@ -156,7 +156,7 @@ void source_overwritten(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- early_read: the host reads before the copy is done -------------------------------------------------
+// ---- early_read: the host reads the result before the copy has completed --------------------------------
 void early_read(bool fixed) {
   PinnedBuffer<int> result(kCount);
   DeviceBuffer<int> data(0, kCount);
@@ -169,7 +169,7 @@ void early_read(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- relaxed_flag: one kernel hands data to another by a flag without release and acquire ---------------
+// ---- relaxed_flag: a flag hands data to another kernel without release and acquire ----------------------
 __global__ void produce(int* data, int* flag, bool fixed) {
   *data = 42;  // @relaxed_flag
   const cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -192,7 +192,7 @@ void relaxed_flag(bool fixed) {
   cudaStreamSynchronize(producer);
 }
 
-// ---- plain_flag: the same with a volatile flag ----------------------------------------------------------
+// ---- plain_flag: the flag is volatile, not atomic, and races itself -------------------------------------
 __global__ void raise(volatile int* flag, bool fixed) {
   if (fixed) {
     cuda::atomic_ref<int, cuda::thread_scope_device>(*const_cast<int*>(flag))
@@ -222,7 +222,7 @@ void plain_flag(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
-// ---- early_free: memory goes while another GPU's stream may still copy from it --------------------------
+// ---- early_free: memory is freed while another GPU's stream may still copy from it ----------------------
 void early_free(bool fixed) {
   int* data = nullptr;
   cudaSetDevice(0);
@@ -237,12 +237,12 @@ void early_free(bool fixed) {
   CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
-// ---- products of cuBLAS: 16 x 16 floats ------------------------------------------------------------------
+// ---- GEMMs of cuBLAS: 16 x 16 floats ---------------------------------------------------------------------
 constexpr auto kN = CUBLAS_OP_N;
 constexpr int kM = 16;
 constexpr float kOne = 1, kZero = 0;
 
-/// Three matrices, and a handle for a stream of their own.
+/// Three matrices, and a cuBLAS handle on the stream `compute`.
 struct Matrices {
   Matrices() {
     CUBLAS_CHECK(cublasCreate(&blas));
@@ -258,7 +258,7 @@ struct Matrices {
   cublasHandle_t blas = nullptr;
 };
 
-// ---- product_wait: a product reads what another stream's copy brings
+// ---- product_wait: a GEMM reads the destination of another stream's copy
 void product_wait(bool fixed) {
   Matrices all;
   const float* a = all.a.data();
@@ -271,7 +271,7 @@ void product_wait(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- product_overwritten: an operand gets its next values before the product is done
+// ---- product_overwritten: an operand is overwritten before the GEMM has completed
 void product_overwritten(bool fixed) {
   Matrices all;
   float *a = all.a.data(), *b = all.b.data(), *c = all.c.data();
@@ -283,7 +283,7 @@ void product_overwritten(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- product_read_early: the result is sent on before it is there
+// ---- product_read_early: the result is copied to the host before the GEMM has completed
 void product_read_early(bool fixed) {
   Matrices all;
   float *a = all.a.data(), *b = all.b.data(), *c = all.c.data();
@@ -294,8 +294,8 @@ void product_read_early(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- product_sum: two products add to the same C, on two streams. In the fixed program the second one has
-// the rows below, between those of the first: only the elements of a column count
+// ---- product_sum: GEMMs on two streams add to the same rows of C. In the fixed program the second GEMM has
+// rows 8 to 15 of each column: the address ranges of the two overlap, their elements do not
 void product_sum(bool fixed) {
   Matrices all;
   float *a = all.a.data(), *b = all.b.data(), *c = all.c.data();
@@ -326,7 +326,7 @@ void graph_branches(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- graph_launch: another stream reads what a graph writes ----------------------------------------------
+// ---- graph_launch: another stream reads a buffer that a graph writes -------------------------------------
 void graph_launch(bool fixed) {
   DeviceBuffer<int> data(0, kCount), sum(0, kCount);
   Stream stream(0), other(0);
@@ -343,7 +343,7 @@ void graph_launch(bool fixed) {
   cudaStreamSynchronize(other);
 }
 
-// ---- graph_source: the host changes what a copy in a graph still reads -----------------------------------
+// ---- graph_source: the host overwrites memory that a copy of a graph still reads -------------------------
 void graph_source(bool fixed) {
   PinnedBuffer<int> source(kCount);
   for (int i = 0; i < kCount; ++i) source[i] = i;
@@ -353,7 +353,7 @@ void graph_source(bool fixed) {
   const Graph graph = Graph::capture(stream, [&] {
     cudaMemcpyAsync(data.data(), source.data(), kBytes, kUp, stream);  // @graph_source
   });
-  source[7] = -1;  // not yet: the graph is only captured
+  source[7] = -1;  // no race: the graph is captured, not launched
   graph.launch(stream);
   if (fixed) cudaStreamSynchronize(stream);
   source[7] = -2;  // @graph_source

@@ -1,5 +1,5 @@
-// Kernels with one error each in how they use mbarriers, bulk copies and proxy fences, and the same kernels
-// without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels that each misuse an mbarrier, a bulk copy or a proxy fence, and the same kernels without the bug.
+// Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -23,13 +23,13 @@ using planted::fill;
 namespace ptx = cuda::ptx;
 using ptx::scope_cta, ptx::sem_release, ptx::space_cluster, ptx::space_global, ptx::space_shared;
 
-constexpr int kItems = 128;  // of a tile, and threads that use it
+constexpr int kItems = 128;  // of a tile; also the threads of a block
 constexpr int kTiles = 6, kStages = 2, kCount = kTiles * kItems;
 constexpr std::uint32_t kTileBytes = kItems * sizeof(int);
 
 using Kernel = void (*)(int* from, int* to, unsigned* flag, bool fixed);
 
-/// On two streams that have nothing to do with each other.
+/// Runs the kernel on two independent streams.
 void run(Kernel kernel, bool fixed, int blocks = 1) {
   struct Setting {
     DeviceBuffer<int> from{0, kCount}, to{0, kCount};
@@ -53,7 +53,7 @@ __device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
 }
 __device__ inline void expect(std::uint64_t* barrier) { phases::expect_bytes(barrier, kTileBytes); }
 
-// ---- bulk_wait: a tile is used before it has come --------------------------------------------------------
+// ---- bulk_wait: a tile is read before its copy has completed ---------------------------------------------
 __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
@@ -68,7 +68,7 @@ __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
 }
 void bulk_wait(bool fixed) { run(use_tile, fixed); }
 
-// ---- bulk_init: no fence has made the mbarrier known to bulk copies. Refused ------------------------------
+// ---- bulk_init: no fence publishes the initialised mbarrier to bulk copies. Refused -----------------------
 __global__ void load_after_init(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
@@ -86,9 +86,9 @@ __global__ void load_after_init(int* from, int* to, unsigned* /*flag*/, bool fix
 }
 void bulk_init(bool fixed) { run(load_after_init, fixed); }
 
-// ---- bulk_refill: a stage is filled again before its consumers have finished -----------------------------
+// ---- bulk_refill: a stage is refilled before its consumers have released it ------------------------------
 __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
-  __shared__ std::uint64_t full[kTiles], empty[kStages];  // a wait for one tile is not met by another
+  __shared__ std::uint64_t full[kTiles], empty[kStages];  // one phase of full[] for each tile
   alignas(128) __shared__ int stage[kStages][kItems];
   for (std::uint64_t& barrier : full) start(&barrier, 1);
   for (std::uint64_t& barrier : empty) start(&barrier, kItems);
@@ -109,7 +109,7 @@ __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
 }
 void bulk_refill(bool fixed) { run(refill, fixed); }
 
-// ---- bulk_parity: the parity of the phase before, which is complete --------------------------------------
+// ---- bulk_parity: the wait names the parity of the phase before, which is complete -----------------------
 __global__ void wait_for_parity(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
@@ -124,7 +124,7 @@ __global__ void wait_for_parity(int* from, int* to, unsigned* /*flag*/, bool fix
 }
 void bulk_parity(bool fixed) { run(wait_for_parity, fixed); }
 
-// ---- bulk_count: more bytes are expected than come. A deadlock -------------------------------------------
+// ---- bulk_count: the mbarrier expects more bytes than the copy delivers. A deadlock ----------------------
 __global__ void expect_too_much(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
@@ -143,7 +143,7 @@ __global__ void expect_too_much(int* from, int* to, unsigned* /*flag*/, bool fix
 }
 void bulk_count(bool fixed) { run(expect_too_much, fixed); }
 
-// ---- bulk_read: shared memory is written again before the store has read it ------------------------------
+// ---- bulk_read: shared memory is overwritten before the bulk store has read it ---------------------------
 __global__ void write_again(int* /*from*/, int* to, unsigned* /*flag*/, bool fixed) {
   alignas(128) __shared__ int tile[kItems];
   for (int i = 0; i < 2; ++i) {
@@ -160,7 +160,7 @@ __global__ void write_again(int* /*from*/, int* to, unsigned* /*flag*/, bool fix
 }
 void bulk_read(bool fixed) { run(write_again, fixed); }
 
-// ---- bulk_signal: a flag is raised although the store may not have written yet ---------------------------
+// ---- bulk_signal: a flag is raised before the bulk store's writes have completed -------------------------
 __global__ void store_and_signal(int* from, int* to, unsigned* flag, bool fixed) {
   alignas(128) __shared__ int tile[kItems];
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> raised(*flag);
@@ -183,7 +183,7 @@ __global__ void store_and_signal(int* from, int* to, unsigned* flag, bool fixed)
 }
 void bulk_signal(bool fixed) { run(store_and_signal, fixed, 2); }
 
-// ---- bulk_add, bulk_clear: sums are read, or cleared, before two streams have added; these do not race ---
+// ---- bulk_add, bulk_clear: sums are read or cleared while two streams add; the additions do not race -----
 constexpr int kAdders = 3;
 
 template <class T>
@@ -230,7 +230,7 @@ void run_additions(bool read, bool fixed) {
 void bulk_add(bool fixed) { run_additions(true, fixed); }
 void bulk_clear(bool fixed) { run_additions(false, fixed); }
 
-// ---- bulk_fence_shared: no proxy fence between ordinary writes and the store that reads them -------------
+// ---- bulk_fence_shared: no proxy fence between ordinary writes and the bulk store that reads them --------
 __global__ void store_unfenced(int* /*from*/, int* to, unsigned* /*flag*/, bool fixed) {
   alignas(128) __shared__ int tile[kItems];
   tile[threadIdx.x] = 1;  // @bulk_fence_shared
@@ -245,7 +245,7 @@ __global__ void store_unfenced(int* /*from*/, int* to, unsigned* /*flag*/, bool 
 }
 void bulk_fence_shared(bool fixed) { run(store_unfenced, fixed); }
 
-// ---- bulk_fence_flag: no proxy fence between a flag and the load of what it stands for -------------------
+// ---- bulk_fence_flag: no proxy fence between a flag and the bulk load of the data that it announces ------
 __global__ void load_behind_flag(int* from, int* to, unsigned* flag, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
@@ -269,7 +269,7 @@ __global__ void load_behind_flag(int* from, int* to, unsigned* flag, bool fixed)
 }
 void bulk_fence_flag(bool fixed) { run(load_behind_flag, fixed, 2); }
 
-// ---- bulk_fence_read: no proxy fence between ordinary reads and the copy that overwrites what was read ----
+// ---- bulk_fence_read: no proxy fence between ordinary reads and the bulk load that overwrites the tile ----
 __global__ void refill_unfenced(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
@@ -288,7 +288,7 @@ __global__ void refill_unfenced(int* from, int* to, unsigned* /*flag*/, bool fix
 }
 void bulk_fence_read(bool fixed) { run(refill_unfenced, fixed); }
 
-// ---- bulk_elected: one thread arrives for all, without a barrier of theirs -------------------------------
+// ---- bulk_elected: one thread arrives for all, without a barrier before it -------------------------------
 __global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full, empty;
   alignas(128) __shared__ int tile[kItems];
@@ -309,7 +309,7 @@ __global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
 }
 void bulk_elected(bool fixed) { run(elected, fixed); }
 
-// ---- bulk_swizzle: a tile is read as if its chunks lay in their order. A wrong result --------------------
+// ---- bulk_swizzle: a swizzled tile is read as if it had no swizzle. A wrong result -----------------------
 constexpr int kColumns = 32, kRows = 8;  // rows of 128 bytes
 
 __global__ void read_swizzled(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {

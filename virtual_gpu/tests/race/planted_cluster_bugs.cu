@@ -1,5 +1,5 @@
-// Kernels of clusters of two blocks with one error each in how the blocks reach each other's shared memory,
-// and the same kernels without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels of clusters of two or eight blocks whose accesses to the cluster's shared memory lack an order, and
+// the same kernels without the bug. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -20,14 +20,14 @@ using phases::await_phase;
 namespace ptx = cuda::ptx;
 using ptx::scope_cluster, ptx::sem_acquire, ptx::sem_release, ptx::space_cluster, ptx::space_global;
 
-constexpr int kItems = 128;  // of a tile, and threads that use it
+constexpr int kItems = 128;  // of a tile; also the threads of a block
 constexpr int kTiles = 6, kStages = 2, kCount = kTiles * kItems;
 constexpr std::uint32_t kTileBytes = kItems * sizeof(int);
 constexpr std::uint16_t kBoth = 0b11;
 
 using Kernel = void (*)(const CUtensorMap map, int* to, bool fixed);
 
-/// A tile for each row of the tensor; on two streams that have nothing to do with each other.
+/// Runs the kernel on two independent streams; each row of the tensor is a tile.
 void run(Kernel kernel, bool fixed, int blocks = 2) {
   struct Setting {
     DeviceBuffer<int> from{0, kCount}, to{0, 2 * kCount};
@@ -51,12 +51,12 @@ __device__ inline void meet() {
   ptx::barrier_cluster_wait(sem_acquire);
 }
 
-/// The same mbarrier of the block of that rank.
+/// The mbarrier of the block of that rank that corresponds to `mine`.
 __device__ inline std::uint64_t* barrier_of(std::uint64_t* mine, unsigned rank) {
   return static_cast<std::uint64_t*>(__cluster_map_shared_rank(mine, rank));
 }
 
-/// Thread 0 of each block makes the barriers of all tiles, and announces their bytes.
+/// Thread 0 of each block initialises the mbarriers of all tiles and lets each expect its tile's bytes.
 __device__ inline void start_tiles(std::uint64_t* full) {
   if (threadIdx.x == 0) {
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -68,7 +68,7 @@ __device__ inline void start_tiles(std::uint64_t* full) {
   meet();
 }
 
-// ---- cluster_wait: the other block uses a tile before it has come there ----------------------------------
+// ---- cluster_wait: the other block reads a multicast tile before the copy has completed ------------------
 __global__ void __cluster_dims__(2, 1, 1)
     use_multicast(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {
   __shared__ std::uint64_t full[kTiles];
@@ -85,7 +85,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 }
 void cluster_wait(bool fixed) { run(use_multicast, fixed); }
 
-// ---- cluster_stage: a block gives a stage back to itself, not to the block that fills it ----------------
+// ---- cluster_stage: a block releases a stage to itself, not to the block that fills it ------------------
 __global__ void __cluster_dims__(2, 1, 1)
     share_stages(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {
   __shared__ std::uint64_t full[kTiles], empty[kStages];
@@ -115,7 +115,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 }
 void cluster_stage(bool fixed) { run(share_stages, fixed); }
 
-// ---- cluster_exit: a block ends before the other one has arrived at its mbarrier -------------------------
+// ---- cluster_exit: a block exits before the other block has arrived at its mbarrier ----------------------
 __global__ void __cluster_dims__(2, 1, 1)
     end_early(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
   __shared__ std::uint64_t barrier;
@@ -130,7 +130,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 }
 void cluster_exit(bool fixed) { run(end_early, fixed); }
 
-// ---- cluster_lanes: two lanes of a block in a cluster write one cell of its shared memory ----------------
+// ---- cluster_lanes: two threads of a block in a cluster write one cell of its shared memory --------------
 template <int kFirst, int kSecond>
 __device__ inline void write_one_cell(bool fixed) {
   __shared__ int cells[kItems];
@@ -149,7 +149,7 @@ __global__ void __cluster_dims__(8, 1, 1)
 }
 void cluster_lanes_8(bool fixed) { run(write_in_eights, fixed, 8); }
 
-// ---- cluster_pair: a block reads a cell of another one's shared memory before that has been written ------
+// ---- cluster_pair: a block reads another block's shared memory before that block has written it ----------
 __global__ void __cluster_dims__(8, 1, 1)
     read_cell(const __grid_constant__ CUtensorMap /*map*/, int* to, bool fixed) {
   __shared__ int cell;
@@ -162,7 +162,7 @@ __global__ void __cluster_dims__(8, 1, 1)
 }
 void cluster_pair(bool fixed) { run(read_cell, fixed, 8); }
 
-// ---- cluster_end: a block ends while the other one still reads its shared memory -------------------------
+// ---- cluster_end: a block exits while the other block still reads its shared memory ----------------------
 __global__ void __cluster_dims__(2, 1, 1)
     read_late(const __grid_constant__ CUtensorMap /*map*/, int* to, bool fixed) {  // @cluster_end
   __shared__ int cell;

@@ -1,5 +1,5 @@
-// Kernels with one error each in how they wait for their asynchronous copies, and the same kernels without
-// the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels that each lack one wait or barrier for an asynchronous copy, and the same kernels without the bug.
+// Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 
 #include <cuda/pipeline>
@@ -18,7 +18,7 @@ constexpr int kTiles = 4, kItems = kCount / kTiles;
 
 using Kernel = void (*)(const int* from, int* to, bool fixed);
 
-/// On two streams that have nothing to do with each other.
+/// Runs the kernel on two independent streams.
 void run(Kernel kernel, bool fixed) {
   struct Setting {
     DeviceBuffer<int> from{0, kCount}, to{0, kCount};
@@ -31,7 +31,7 @@ void run(Kernel kernel, bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- copy_read_early: a thread uses its item before it waits for it --------------------------------------
+// ---- copy_read_early: a thread reads its item before it waits for the copy -------------------------------
 __global__ void read_early(const int* from, int* to, bool fixed) {
   __shared__ int slots[2][kItems];
   auto pipeline = cuda::make_pipeline();
@@ -43,7 +43,7 @@ __global__ void read_early(const int* from, int* to, bool fixed) {
       cuda::memcpy_async(slot, from + tile * kItems + thread, sizeof(int), pipeline);  // @copy_read_early
       pipeline.producer_commit();
     }
-    const int now = fixed ? tile - 1 : tile;  // the copy that is under way
+    const int now = fixed ? tile - 1 : tile;  // with the bug: still in flight
     if (now >= 0 && now < kTiles) {
       if (fixed) pipeline.consumer_wait();
       to[now * kItems + thread] = slots[now % 2][thread];  // @copy_read_early
@@ -53,7 +53,7 @@ __global__ void read_early(const int* from, int* to, bool fixed) {
 }
 void copy_read_early(bool fixed) { run(read_early, fixed); }
 
-// ---- refilled_too_early: a slot gets its next item while a neighbour still reads -------------------------
+// ---- refilled_too_early: a slot is refilled while a neighbour still reads it -----------------------------
 __global__ void refill(const int* from, int* to, bool fixed) {
   __shared__ int slots[kItems];
   auto pipeline = cuda::make_pipeline();
@@ -70,7 +70,7 @@ __global__ void refill(const int* from, int* to, bool fixed) {
 }
 void refilled_too_early(bool fixed) { run(refill, fixed); }
 
-// ---- copies_of_others: each thread has waited for its own copy only --------------------------------------
+// ---- copies_of_others: each thread waits for its own copy only, and reads its neighbour's ----------------
 __global__ void share(const int* from, int* to, bool fixed) {
   __shared__ int slots[kItems];
   auto pipeline = cuda::make_pipeline();
@@ -84,7 +84,7 @@ __global__ void share(const int* from, int* to, bool fixed) {
 }
 void copies_of_others(bool fixed) { run(share, fixed); }
 
-// ---- source_changed: the next kernel does not wait for the copies of this one ----------------------------
+// ---- source_changed: another stream overwrites the source of a copy in flight ----------------------------
 __global__ void leave(const int* from, int* to, bool /*fixed*/) {
   __shared__ int slots[kItems];
   auto pipeline = cuda::make_pipeline();

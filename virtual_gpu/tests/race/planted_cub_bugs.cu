@@ -1,4 +1,4 @@
-// Programs with one error each in how they order algorithms of CUB, and the same programs without the error.
+// Programs that each leave one algorithm of CUB unordered, and the same programs without the bug.
 // Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -18,7 +18,7 @@ using planted::add;
 using planted::fill;
 using planted::kCount;
 
-/// Two streams, and memory for kCount items that are filled before anything else.
+/// Two streams, and buffers of kCount items; the constructor fills them and waits for the GPU.
 struct Setting {
   Setting() {
     for (auto* buffer : {&in, &out, &other}) fill<<<1, kCount>>>(buffer->data(), 1);
@@ -54,7 +54,7 @@ struct IsMarked {
 
 using Numbers = thrust::counting_iterator<int>;
 
-// ---- selection_used_early: a kernel on another stream uses what is selected ------------------------------
+// ---- selection_used_early: a kernel on another stream reads the selection's output -----------------------
 void selection_used_early(bool fixed) {
   Setting s;
   const auto& [in, found, other, count, flags, storage] = s.pointers();
@@ -66,7 +66,7 @@ void selection_used_early(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- keys_not_there: a sort does not wait for its keys ---------------------------------------------------
+// ---- keys_not_there: a sort reads its keys before another stream has written them ------------------------
 void keys_not_there(bool fixed) {
   Setting s;
   const auto& [keys, sorted, other, count, flags, storage] = s.pointers();
@@ -76,7 +76,7 @@ void keys_not_there(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- sum_read_early: the host does not wait for the sum --------------------------------------------------
+// ---- sum_read_early: the host reads the sum before the reduction has completed ---------------------------
 void sum_read_early(bool fixed) {
   Setting s;
   const auto& [in, out, other, count, flags, storage] = s.pointers();
@@ -88,7 +88,7 @@ void sum_read_early(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- shared_storage: two algorithms at a time in the same temporary storage ------------------------------
+// ---- shared_storage: two concurrent algorithms share one temporary storage -------------------------------
 void shared_storage(bool fixed) {
   Setting s;
   const auto& [in, out, other, count, flags, storage] = s.pointers();
@@ -98,7 +98,7 @@ void shared_storage(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- marks_overwritten: what a selection's function looks at changes meanwhile ---------------------------
+// ---- marks_overwritten: another stream overwrites the marks that the selection's predicate reads ---------
 void marks_overwritten(bool fixed) {
   Setting s;
   const auto& [in, found, other, count, flags, storage] = s.pointers();

@@ -1,5 +1,5 @@
-// Programmatic dependent launches with one forgotten synchronisation each, and the same without the error.
-// See planted_bugs.cu.
+// Programmatic dependent launches with one missing synchronisation each, and the same without the bug.
+// Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 
 #include "overlap/gpu/graph.hpp"
@@ -17,7 +17,7 @@ constexpr int kHalf = kCount / 2;  // threads of each of two blocks
 
 __device__ int thread_number() { return static_cast<int>(blockIdx.x * kHalf + threadIdx.x); }
 
-/// Triggers before its work, so that the kernel behind it begins early.
+/// Triggers before its work, so that the next kernel of the stream starts early.
 __global__ void fill_late(int* data, int value) {
   cudaTriggerProgrammaticLaunchCompletion();
   data[thread_number()] = value;
@@ -35,7 +35,7 @@ __global__ void fill_in_order(int* data, bool synchronizes) {
   __syncthreads();
   data[kCount - 1 - thread_number()] = 5;
 }
-/// Has nothing to do with the kernel before it.
+/// Reads nothing of the kernel before it.
 __global__ void fill_between(int* data, bool synchronizes) {
   cudaTriggerProgrammaticLaunchCompletion();
   if (synchronizes) cudaGridDependencySynchronize();
@@ -56,7 +56,7 @@ class Launch {
   cudaLaunchConfig_t config_{};
 };
 
-// ---- dependent_read: the dependent kernel reads what its primary writes ----------------------------------
+// ---- dependent_read: the dependent kernel reads what its primary kernel writes ---------------------------
 void dependent_read(bool fixed) {
   const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
   const Stream stream(0);
@@ -67,7 +67,7 @@ void dependent_read(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- dependent_overwrite: it overwrites what its primary still reads -------------------------------------
+// ---- dependent_overwrite: the dependent kernel overwrites what its primary kernel still reads ------------
 void dependent_overwrite(bool fixed) {
   const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
   const Stream stream(0);
@@ -79,7 +79,7 @@ void dependent_overwrite(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- dependent_chain: the kernel between the two does not synchronise ------------------------------------
+// ---- dependent_chain: of three kernels in a row, the second does not synchronise -------------------------
 void dependent_chain(bool fixed) {
   const DeviceBuffer<int> data(0, kCount), other(0, kCount), sum(0, kCount);
   const Stream stream(0);
@@ -91,7 +91,7 @@ void dependent_chain(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- dependent_twice: the second call overwrites what the first one may still write and read -------------
+// ---- dependent_twice: the second call overwrites data that the first call may still write and read -------
 void dependent_twice(bool fixed) {
   const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
   const Stream stream(0);

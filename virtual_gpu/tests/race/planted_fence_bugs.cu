@@ -1,5 +1,5 @@
-// Kernels whose blocks, or threads of one block, order their accesses by fences; each with one fence missing,
-// misplaced or of too small a scope. Command line and marks as in planted_bugs.cu.
+// Kernels that order the accesses of blocks, or of one block's threads, by fences and flags; in each case one
+// of these is missing, misplaced or of too small a scope. Command line and marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -14,7 +14,7 @@ namespace {
 using overlap::DeviceBuffer;
 using overlap::Stream;
 
-/// A kernel of `blocks` blocks of `threads` threads with a few words, which are zeros.
+/// Runs the kernel on `blocks` blocks of `threads` threads, with eight words that are 0.
 template <class Kernel>
 void run(Kernel kernel, bool fixed, unsigned blocks = 2, unsigned threads = 1) {
   const DeviceBuffer<int> words(0, 8);
@@ -27,7 +27,7 @@ void run(Kernel kernel, bool fixed, unsigned blocks = 2, unsigned threads = 1) {
 __device__ bool is(volatile int& word, int value) { return word == value; }
 __device__ bool is_set(int* flag) { return atomicAdd(flag, 0) != 0; }
 
-// ---- fence_alone: both blocks pass fences, but nothing tells one how far the other one is ----------------
+// ---- fence_alone: both blocks execute fences, but no flag orders one block after the other ---------------
 __global__ void fence_alone(int* words, bool fixed) {
   if (fixed && blockIdx.x == 1) {
     while (!is_set(&words[1])) {
@@ -67,7 +67,7 @@ __global__ void fence_acquire(int* words, bool fixed) {
   }
 }
 
-// ---- fence_before_the_write: the fence covers only what comes before it
+// ---- fence_before_the_write: the writer's fence precedes the write and does not order it
 // ---------------------------------------
 __global__ void fence_before_the_write(int* words, bool fixed) {
   if (blockIdx.x == 0) {
@@ -83,7 +83,7 @@ __global__ void fence_before_the_write(int* words, bool fixed) {
   }
 }
 
-// ---- fence_before_the_look: a fence before the flag is seen orders nothing after it
+// ---- fence_before_the_look: the reader's fence precedes the load of the flag, so it orders no later read
 // ----------------------------
 __global__ void fence_before_the_look(int* words, bool fixed) {
   if (blockIdx.x == 0) {
@@ -99,7 +99,7 @@ __global__ void fence_before_the_look(int* words, bool fixed) {
   }
 }
 
-// ---- fence_other_word: the fence is followed by a write to a word that the reader does not look at
+// ---- fence_other_word: the write behind the fence is to a word that the reader does not load
 // -------------
 __global__ void fence_other_word(int* words, bool fixed) {
   if (blockIdx.x == 0) {
@@ -115,7 +115,7 @@ __global__ void fence_other_word(int* words, bool fixed) {
   }
 }
 
-// ---- lock_acquire, lock_release: a lock without the fence behind it, or before its end -------------------
+// ---- lock_acquire, lock_release: a lock without the fence after it is taken, or before its release -------
 __device__ void add_under_lock(int* words, bool acquire, bool release) {
   while (atomicCAS(&words[1], 0, 1) != 0) {
   }
@@ -127,7 +127,7 @@ __device__ void add_under_lock(int* words, bool acquire, bool release) {
 __global__ void lock_acquire(int* words, bool fixed) { add_under_lock(words, fixed, true); }
 __global__ void lock_release(int* words, bool fixed) { add_under_lock(words, true, fixed); }
 
-// ---- last_block: the block that ends last adds up what all have written
+// ---- last_block: the block that counts last adds the words of all blocks
 // --------------------------------------
 __global__ void last_block(int* words, bool fixed) {
   words[blockIdx.x] = 1;  // @last_block
@@ -137,7 +137,7 @@ __global__ void last_block(int* words, bool fixed) {
   for (unsigned block = 0; block < gridDim.x; ++block) words[5] += words[block];  // @last_block
 }
 
-// ---- last_block_of_many: the same as the Guide has it, with a barrier instead of the second fence
+// ---- last_block_of_many: the same as in the CUDA guide, with a barrier instead of the second fence
 // --------------
 __global__ void last_block_of_many(int* words, bool fixed) {
   __shared__ bool last;
@@ -150,7 +150,7 @@ __global__ void last_block_of_many(int* words, bool fixed) {
   if (last && threadIdx.x < gridDim.x) atomicAdd(&words[5], words[threadIdx.x]);  // @last_block_of_many
 }
 
-// ---- fence_volatile: a flag that is volatile, the reader's fence is missing
+// ---- fence_volatile: the flag is volatile, and the reader's fence is missing
 // ----------------------------------
 __global__ void fence_volatile(int* words, bool fixed) {
   volatile int& flag = words[1];
@@ -166,7 +166,7 @@ __global__ void fence_volatile(int* words, bool fixed) {
   }
 }
 
-// ---- volatile_flag: without a fence before it, a volatile write is as any other
+// ---- volatile_flag: without a fence before it, a volatile write counts as an ordinary write
 // ------------------------------
 __global__ void volatile_flag(int* words, bool fixed) {
   volatile int& flag = words[1];
@@ -182,7 +182,7 @@ __global__ void volatile_flag(int* words, bool fixed) {
   }
 }
 
-// ---- fence_relaxed: relaxed accesses of cuda::atomic_ref, the writer's fence is missing
+// ---- fence_relaxed: relaxed accesses of cuda::atomic_ref; the writer's fence is missing
 // ------------------------
 __global__ void fence_relaxed(int* words, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> flag(words[1]);
@@ -198,7 +198,7 @@ __global__ void fence_relaxed(int* words, bool fixed) {
   }
 }
 
-// ---- fence_and_acquire: a fence and a relaxed write, read with acquire
+// ---- fence_and_acquire: a relaxed write, read with acquire; the writer's fence is missing
 // ---------------------------------------
 __global__ void fence_and_acquire(int* words, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> flag(words[1]);
@@ -213,7 +213,7 @@ __global__ void fence_and_acquire(int* words, bool fixed) {
   }
 }
 
-// ---- release_and_fence: a write with release, read relaxed, with a fence behind it
+// ---- release_and_fence: a write with release, read relaxed; the reader's fence is missing
 // -----------------------------
 __global__ void release_and_fence(int* words, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> flag(words[1]);
@@ -228,7 +228,7 @@ __global__ void release_and_fence(int* words, bool fixed) {
   }
 }
 
-// ---- fence_of_the_block_*: a fence of block scope, between blocks
+// ---- block_fence_*: a fence of block scope orders nothing between two blocks
 // --------------------------------------------
 __device__ void fence(bool device) { device ? __threadfence() : __threadfence_block(); }
 __device__ void pass_on(int* words, bool release, bool acquire) {
@@ -246,7 +246,7 @@ __device__ void pass_on(int* words, bool release, bool acquire) {
 __global__ void block_fence_release(int* words, bool fixed) { pass_on(words, fixed, true); }
 __global__ void block_fence_acquire(int* words, bool fixed) { pass_on(words, true, fixed); }
 
-// ---- in_one_block, in_shared_memory: a fence of block scope is enough between two warps
+// ---- in_one_block, in_shared_memory: a fence of block scope suffices between two warps of a block
 // ------------------------
 __device__ void between_warps(int* flag, int* words, bool fixed) {
   if (threadIdx.x == 0) {
@@ -268,7 +268,7 @@ __global__ void in_shared_memory(int* words, bool fixed) {
   between_warps(&flag, words, fixed);
 }
 
-// ---- stream_wait: a stream waits for a word that a kernel writes behind a fence
+// ---- stream_wait: a stream waits for a word; the kernel that writes it lacks its fence
 // -------------------------------
 __global__ void write_word(int* words, bool fixed) {
   words[0] = 1;  // @stream_wait

@@ -1,5 +1,5 @@
-// Programs that virtual GPUs carry out, and that real ones may hang on, or compute something else: a warning
-// names both lines. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Programs that end on virtual GPUs, but may hang or compute another result on real ones; a warning names
+// both lines. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -15,7 +15,7 @@ namespace {
 using overlap::DeviceBuffer;
 using overlap::Stream;
 
-// ---- branches: half of a block comes to one barrier, the other half to another one ----------------------
+// ---- branches: half of a block arrives at one barrier, the other half at another one --------------------
 __global__ void meet_in_branches(bool fixed) {
   if (threadIdx.x < 32) {
     if (!fixed) __syncthreads();  // @branches
@@ -29,7 +29,7 @@ void branches(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- returned_lane: a lane reads what a lane has that has returned ---------------------------------------
+// ---- returned_lane: a lane reads the value of a lane that has returned -----------------------------------
 __global__ void read_lanes(int* sums, bool fixed) {
   const int lane = static_cast<int>(threadIdx.x);
   if (!fixed && lane >= 20) return;
@@ -41,7 +41,7 @@ void returned_lane(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- lazy_loading: a kernel waits for another one that was never launched before -------------------------
+// ---- lazy_loading: a kernel waits for a kernel that has never been launched before -----------------------
 __global__ void await(int* flag) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> word(*flag);
   while (word.load(cuda::memory_order_acquire) == 0) {
@@ -62,7 +62,7 @@ void lazy_loading(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
-// ---- NCCL: two GPUs, and as many communicators as there are sets of streams ------------------------------
+// ---- NCCL: two GPUs; each set of streams has a communicator ----------------------------------------------
 constexpr int kRanks = 2, kSets = 2;
 struct Ranks {
   Ranks() {
@@ -101,7 +101,7 @@ void without_a_group(bool fixed) {
   all.synchronize();
 }
 
-// ---- opposite_order: each rank begins with another communicator
+// ---- opposite_order: the two ranks call collectives of two communicators in opposite order
 void opposite_order(bool fixed) {
   Ranks all;
   const auto broadcast = [&](int rank, int set) {

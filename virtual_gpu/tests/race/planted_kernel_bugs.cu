@@ -1,5 +1,5 @@
-// Kernels whose threads race with each other, and what the report advises. Command line: planted.hpp. Marks
-// as in planted_bugs.cu; the words of each report stand in race_test.py.
+// Kernels that race, deadlock or access memory that is not allocated. Command line: planted.hpp. Marks as in
+// planted_bugs.cu; race_test.py has the words of each report.
 #include <cuda_runtime.h>
 
 #include <cuda/atomic>
@@ -18,7 +18,7 @@ using overlap::Graph;
 using overlap::Stream;
 using DeviceWord = cuda::atomic_ref<int, cuda::thread_scope_device>;
 
-/// Words that are 0, and the kernel's end.
+/// Runs the kernel with kCount words that are 0, and waits for it.
 void run(void (*kernel)(int*, bool), dim3 grid, dim3 block, bool fixed) {
   DeviceBuffer<int> words(0, planted::kCount);
   cudaMemset(words.data(), 0, words.bytes());
@@ -26,7 +26,7 @@ void run(void (*kernel)(int*, bool), dim3 grid, dim3 block, bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- warp: a lane reads what another lane of its warp writes --------------------------------------------
+// ---- warp: a lane reads a cell that another lane of its warp writes -------------------------------------
 __global__ void pass_on(int* words, bool fixed) {
   __shared__ int unused, cells[64];
   if (threadIdx.x == 37) cells[37] = 1;  // @warp
@@ -36,7 +36,7 @@ __global__ void pass_on(int* words, bool fixed) {
 }
 void warp(bool fixed) { run(pass_on, 1, 64, fixed); }
 
-// ---- block: behind barriers, when threads share a call stack, a thread of another warp does --------------
+// ---- block: the same between two warps, after barriers in a call, when threads share a call stack --------
 __device__ __noinline__ void meet() { __syncthreads(); }
 __global__ void pass_on_later(int* words, bool fixed) {
   extern __shared__ int cells[];
@@ -51,7 +51,7 @@ void block(bool fixed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-// ---- blocks: they add to one word -----------------------------------------------------------------------
+// ---- blocks: blocks add to one word without an atomic ---------------------------------------------------
 __global__ void add_up(int* words, bool fixed) {
   if (fixed) {
     atomicAdd(words, 1);
@@ -61,7 +61,7 @@ __global__ void add_up(int* words, bool fixed) {
 }
 void blocks(bool fixed) { run(add_up, dim3(2, 2), 1, fixed); }
 
-// ---- cluster: a block reads its neighbour's shared memory -----------------------------------------------
+// ---- cluster: a block reads its neighbour's shared memory after a relaxed arrive ------------------------
 __global__ void __cluster_dims__(2, 1, 1) read_neighbour(int* words, bool fixed) {
   __shared__ int cell;
   if (threadIdx.x == 0) cell = 1;  // @cluster
@@ -78,7 +78,7 @@ __global__ void __cluster_dims__(2, 1, 1) read_neighbour(int* words, bool fixed)
 }
 void cluster(bool fixed) { run(read_neighbour, 2, 2, fixed); }
 
-// ---- plain_beside_atomic: blocks count atomically, and one of them looks without -------------------------
+// ---- plain_beside_atomic: blocks add atomically, and one block reads with an ordinary load ---------------
 __global__ void count_and_look(int* words, bool fixed) {
   if (blockIdx.x > 0) {
     atomicAdd(words, 1);  // @plain_beside_atomic
@@ -88,7 +88,7 @@ __global__ void count_and_look(int* words, bool fixed) {
 }
 void plain_beside_atomic(bool fixed) { run(count_and_look, 3, 1, fixed); }
 
-// ---- flags: a block hands data to another one by a word without release, or without acquire --------------
+// ---- flags: a word hands data to another block without release, or without acquire -----------------------
 __global__ void store_relaxed(int* words, bool fixed) {
   const DeviceWord flag(words[1]);
   if (blockIdx.x == 0) {
@@ -115,7 +115,7 @@ __global__ void load_relaxed(int* words, bool fixed) {
 }
 void no_acquire(bool fixed) { run(load_relaxed, 2, 1, fixed); }
 
-// ---- lock: atomicCAS and atomicExch exclude each other, but order nothing --------------------------------
+// ---- lock: atomicCAS and atomicExch keep the other blocks out, but order no accesses ---------------------
 __global__ void count_under_lock(int* words, bool fixed) {
   while (atomicCAS(&words[1], 0, 1) != 0) {
   }
@@ -126,7 +126,7 @@ __global__ void count_under_lock(int* words, bool fixed) {
 }
 void lock(bool fixed) { run(count_under_lock, 4, 1, fixed); }
 
-// ---- pageable_source: the stream's function fills what a copy of the next call reads ---------------------
+// ---- pageable_source: a stream's host function fills what the next copy reads in its call ----------------
 void pageable_source(bool fixed) {
   static std::vector<int> source;
   source.assign(planted::kCount, 0);
@@ -140,7 +140,7 @@ void pageable_source(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- stuck_flag, stuck_lock: nobody writes the word that is awaited. Deadlocks ---------------------------
+// ---- stuck_flag, stuck_lock: no thread writes the awaited word. Deadlocks --------------------------------
 __global__ void await_flag(int* words, bool fixed) {
   const DeviceWord flag(words[2]);
   if (fixed) flag.store(7);
@@ -167,7 +167,7 @@ void stuck_lock(bool fixed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-// ---- too_many_blocks: each block waits for all, and one of them has no room. A deadlock ------------------
+// ---- too_many_blocks: each block waits for all, and one block does not fit. A deadlock -------------------
 __global__ void wait_for_all(int* words) {
   const DeviceWord arrived(words[0]);
   arrived.fetch_add(1);
@@ -186,7 +186,7 @@ void too_many_blocks(bool fixed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-// ---- masks: the two halves of a warp name each other in different masks. A deadlock ----------------------
+// ---- masks: the two halves of a warp call with different, overlapping masks. A deadlock ------------------
 __global__ void meet_with_masks(bool fixed) {
   if (threadIdx.x < 16) {
     __syncwarp(fixed ? 0x0000ffffu : 0x0001ffffu);  // @masks
@@ -199,7 +199,7 @@ void masks(bool fixed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-// ---- wild, freed: a kernel leaves its memory; memory goes while a graph still holds its address ----------
+// ---- wild, freed: a kernel writes past its memory; memory is freed while a graph has its address ---------
 __global__ void write_to(int* words, int index) {
   if (threadIdx.x == 1) words[index] = 1;  // @wild @freed
 }

@@ -1,5 +1,5 @@
-// Programs with NCCL and one forgotten or misunderstood order each, and the same programs without the error.
-// Command line: planted.hpp. Marks as in planted_bugs.cu: "@CASE" on the lines of the two accesses that race.
+// Programs with NCCL and one missing or misunderstood order each, and the same programs without the bug.
+// Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -45,7 +45,7 @@ struct Ranks {
       CUDA_CHECK(cudaStreamSynchronize(transfer[rank]));
     }
   }
-  /// What rank's transfer stream holds now comes before what its compute stream gets from now on.
+  /// Orders all later work of the rank's compute stream after the present work of its transfer stream.
   void join(int rank) {
     CUDA_CHECK(cudaEventRecord(ready[rank], transfer[rank]));
     CUDA_CHECK(cudaStreamWaitEvent(compute[rank], ready[rank]));
@@ -83,7 +83,7 @@ void bucket(bool fixed) {
   all.synchronize();
 }
 
-// ---- early_use: what is gathered is used on another stream; only the own part may be, since it is in place
+// ---- early_use: another stream reads gathered data too early; only the rank's own part is already in place
 __global__ void use(const int* sum, int* out) {
   out[threadIdx.x] = sum[threadIdx.x];  // @early_use
 }
@@ -103,7 +103,7 @@ void early_use(bool fixed) {
   all.synchronize();
 }
 
-// ---- broadcast_as_barrier: the root takes it for a sign that the others have come ------------------------
+// ---- broadcast_as_barrier: the root takes a broadcast for a barrier of all ranks -------------------------
 __global__ void put(int* remote) { remote[threadIdx.x] = 7; }  // @broadcast_as_barrier
 __global__ void take(int* mine, int* out) {
   out[threadIdx.x] = mine[threadIdx.x];  // @broadcast_as_barrier
@@ -127,7 +127,7 @@ void broadcast_as_barrier(bool fixed) {
   all.synchronize();
 }
 
-// ---- wrong_way: a message from the writer does not tell the writer that the reader is done ---------------
+// ---- wrong_way: a message from the writer to the reader does not order the write after the read ----------
 __global__ void read_remote(const int* remote, int* out) {
   out[threadIdx.x] = remote[threadIdx.x];  // @wrong_way
 }
@@ -149,7 +149,7 @@ void wrong_way(bool fixed) {
   all.synchronize();
 }
 
-// ---- slot: a ring of sends and receives receives into the slot that a kernel still reads ------------------
+// ---- slot: a ring step receives into the slot that a kernel still reads -----------------------------------
 __global__ void multiply(const int* slot, int* sum) {
   sum[threadIdx.x] += slot[threadIdx.x];  // @slot
 }

@@ -1,5 +1,5 @@
-// Kernels with one atomic access of too small a scope: atomic accesses do not race with each other only if
-// both scopes include both threads. Command line and marks as in planted_bugs.cu.
+// Kernels with one atomic access of too small a scope: two atomic accesses race unless the scope of each
+// includes both threads. Command line and marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -18,7 +18,7 @@ using Word = cuda::atomic_ref<int, Scope>;
 constexpr auto kSystem = cuda::thread_scope_system, kDevice = cuda::thread_scope_device,
                kBlock = cuda::thread_scope_block;
 
-/// A few words of GPU 1, which GPU 0 reaches; they are zeros.
+/// Eight words of GPU 1 that are 0; GPU 0 has peer access to them.
 class Words {
  public:
   Words() : words_(1, 8) {
@@ -34,7 +34,7 @@ class Words {
   DeviceBuffer<int> words_;
 };
 
-/// Runs the kernel on both GPUs at the same time, or only on GPU 1.
+/// Runs the kernel on GPUs `first_gpu` to 1 at the same time.
 template <class Kernel>
 void run(Kernel kernel, bool fixed, int first_gpu, unsigned blocks) {
   const Words words;
@@ -54,7 +54,7 @@ std::function<void(bool)> on_two_gpus(Kernel kernel) {
   return [kernel](bool fixed) { run(kernel, fixed, 0, 1); };
 }
 
-// ---- block_add: two blocks count in one word, each for itself
+// ---- block_add: two blocks add to one word at block scope
 // --------------------------------------------------
 __global__ void block_add(int* words, int, bool fixed) {
   if (fixed) {
@@ -64,7 +64,7 @@ __global__ void block_add(int* words, int, bool fixed) {
   }
 }
 
-// ---- block_add_once: only one of the two has too small a scope
+// ---- block_add_once: only one of the two blocks adds at block scope
 // ------------------------------------------------
 __global__ void block_add_once(int* words, int, bool fixed) {
   if (fixed || blockIdx.x == 0) {
@@ -74,7 +74,7 @@ __global__ void block_add_once(int* words, int, bool fixed) {
   }
 }
 
-// ---- block_load: a flag of device scope, which a neighbour reads at block scope
+// ---- block_load: a flag is stored at device scope, and another block loads it at block scope
 // ------------------------------------
 template <cuda::thread_scope Scope>
 __device__ int load(int* word) {
@@ -89,7 +89,7 @@ __global__ void block_load(int* words, int, bool fixed) {
   }
 }
 
-// ---- block_lock: a lock that holds within a block
+// ---- block_lock: two blocks share a lock of block scope
 // -----------------------------------------------------------------
 __global__ void block_lock(int* words, int, bool fixed) {
   while ((fixed ? atomicCAS(&words[1], 0, 1) : atomicCAS_block(&words[1], 0, 1)) != 0) {  // @block_lock
@@ -100,7 +100,7 @@ __global__ void block_lock(int* words, int, bool fixed) {
   fixed ? atomicExch(&words[1], 0) : atomicExch_block(&words[1], 0);  // @block_lock
 }
 
-// ---- device_add: two GPUs count in one word
+// ---- device_add: two GPUs add to one word at device scope
 // -------------------------------------------------------------------------
 __global__ void device_add(int* words, int, bool fixed) {
   if (fixed) {
@@ -125,7 +125,7 @@ __global__ void device_raise(int* words, int gpu, bool fixed) {
   }
 }
 
-// ---- device_raise_for_a_stream: ... for which a stream of GPU 1 waits
+// ---- device_raise_for_a_stream: the same, and a stream of GPU 1 waits for the signal
 // ------------------------------------------------
 template <cuda::thread_scope Scope>
 __device__ void store(int* word) {

@@ -1,5 +1,5 @@
-// Programs of two ranks with one error each in how they order their GPUs, and the same programs without the
-// error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Programs of two ranks, each with one missing order between their GPUs or hosts, and the same programs
+// without the bug. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -24,7 +24,7 @@ using planted::fill;
 using planted::kBytes;
 using planted::kCount;
 
-/// What the cases share: rank 0 has something for rank 1, which adds it to what it has.
+/// Shared by the cases: rank 0 copies its data to the slot of rank 1, which adds the slot to its own data.
 struct Pair {
   explicit Pair(Rank& rank)
       : rank(rank), own(rank, kCount), slot(rank, kCount), signals(rank, 2), stream(rank.device()) {
@@ -40,7 +40,7 @@ struct Pair {
   PeerBuffer<int> own, slot;
   const int* from = own.local();
   int* to = slot.on(1);
-  Signals signals;  // 0: the slot is full; 1: it may be filled again
+  Signals signals;  // 0: the slot is full; 1: it may be refilled
   Stream stream;
 };
 
@@ -72,7 +72,7 @@ void raised_on_another_stream(Rank& rank, bool fixed) {
   rank.synchronize(other);
 }
 
-// ---- slot_filled_too_early: the second call does not ask whether the first one's data have been read -----
+// ---- slot_filled_too_early: the second call refills the slot before rank 1 has read it -------------------
 void slot_filled_too_early(Rank& rank, bool fixed) {
   Pair pair(rank);
   for (int call = 0; call < 2; ++call) {
@@ -93,7 +93,7 @@ void slot_filled_too_early(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-// ---- stale_epoch: in the second call the wait asks for the first one's value ----------------
+// ---- stale_epoch: the second call waits for the epoch of the first call ---------------------
 void stale_epoch(Rank& rank, bool fixed) {
   Pair pair(rank);
   for (int call = 1; call <= 2; ++call) {
@@ -113,7 +113,7 @@ void stale_epoch(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-// ---- scope: a kernel looks no further than its own GPU for a word that another one's stream writes
+// ---- scope: a kernel loads at device scope a word that another GPU's stream writes
 // -----------
 template <cuda::thread_scope Scope, typename T>
 __global__ void await_word(T* word, T value) {
@@ -135,7 +135,7 @@ void scope(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-// ---- host_barrier_only: the hosts have met, their GPUs have not ------------------------------
+// ---- host_barrier_only: the hosts meet at a barrier, their GPUs do not -----------------------
 void host_barrier_only(Rank& rank, bool fixed) {
   Pair pair(rank);
   if (rank.id() == 0) {
@@ -149,7 +149,7 @@ void host_barrier_only(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-// ---- hosts_without_a_barrier: a rank's host reads what another one's writes ------------------------------
+// ---- hosts_without_a_barrier: a rank's host reads what another rank's host writes ------------------------
 int shared_value = 0;
 void hosts_without_a_barrier(Rank& rank, bool fixed) {
   Pair pair(rank);

@@ -1,5 +1,5 @@
-// Kernels with one error each in how they use wgmma and what stands beside it, and the same kernels without
-// the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels that each misuse wgmma, store_matrix or a named barrier, and the same kernels without the bug.
+// Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -31,7 +31,7 @@ constexpr int kRounds = 3;
 using Kernel = void (*)(__half* from, float* to, bool fixed);
 using Fragment = wgmma::Fragment<kSide>;
 
-/// On two streams that have nothing to do with each other.
+/// Runs the kernel on two independent streams.
 void run(Kernel kernel, bool fixed) {
   struct Setting {
     DeviceBuffer<__half> from{0, 2 * kOperand};
@@ -70,7 +70,7 @@ __device__ inline void load_both(__half* tiles, const __half* from, std::uint64_
   await_phase(full, 0);
 }
 
-// ---- wgmma_wait: D is read before the product is done ----------------------------------------------------
+// ---- wgmma_wait: D is read before the wgmma has completed ------------------------------------------------
 __global__ void read_early(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -87,7 +87,7 @@ __global__ void read_early(__half* from, float* to, bool fixed) {
 }
 void wgmma_wait(bool fixed) { run(read_early, fixed); }
 
-// ---- wgmma_group: the wait leaves the group in flight that is needed --------------------------------------
+// ---- wgmma_group: the wait leaves the group in flight whose result is read next ---------------------------
 __global__ void wait_for_older(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -108,7 +108,7 @@ __global__ void wait_for_older(__half* from, float* to, bool fixed) {
 }
 void wgmma_group(bool fixed) { run(wait_for_older, fixed); }
 
-// ---- wgmma_refill: a stage is filled again while a product may still read it ------------------------------
+// ---- wgmma_refill: a stage is refilled while a wgmma may still read it ------------------------------------
 __global__ void refill(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full, empty;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -134,7 +134,7 @@ __global__ void refill(__half* from, float* to, bool fixed) {
 }
 void wgmma_refill(bool fixed) { run(refill, fixed); }
 
-// ---- wgmma_overwrite: threads write an operand while a product may still read it --------------------------
+// ---- wgmma_overwrite: threads overwrite an operand while a wgmma may still read it ------------------------
 __global__ void overwrite(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -153,7 +153,7 @@ __global__ void overwrite(__half* from, float* to, bool fixed) {
 }
 void wgmma_overwrite(bool fixed) { run(overwrite, fixed); }
 
-// ---- wgmma_load: an operand is multiplied before it has come ----------------------------------------------
+// ---- wgmma_load: a wgmma reads an operand before its copy has completed -----------------------------------
 __global__ void multiply_early(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -174,7 +174,7 @@ __global__ void multiply_early(__half* from, float* to, bool fixed) {
 }
 void wgmma_load(bool fixed) { run(multiply_early, fixed); }
 
-// ---- wgmma_proxy: no proxy fence between ordinary writes and the product that reads them ------------------
+// ---- wgmma_proxy: no proxy fence between ordinary writes and the wgmma that reads them --------------------
 __global__ void multiply_unfenced(__half* from, float* to, bool fixed) {
   alignas(128) __shared__ __half tiles[2 * kOperand];
   const auto a = plain(tiles), b = plain(tiles + kOperand);
@@ -192,7 +192,7 @@ __global__ void multiply_unfenced(__half* from, float* to, bool fixed) {
 }
 void wgmma_proxy(bool fixed) { run(multiply_unfenced, fixed); }
 
-// ---- wgmma_fence: no fence() before the first product. A sentence -----------------------------------------
+// ---- wgmma_fence: no fence() before the first wgmma. Refused ----------------------------------------------
 __global__ void multiply_without_fence(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -202,7 +202,7 @@ __global__ void multiply_without_fence(__half* from, float* to, bool fixed) {
   Fragment d;
   for (float& value : d.value) value = 0;
   if (fixed) wgmma::fence();
-  // Twice: the sentence names this line alone.
+  // Marked twice: the refusal names only this line.
   wgmma::mma<__half, kK, kK>(d, a, b, true);  // @wgmma_fence @wgmma_fence
   wgmma::commit();
   wgmma::wait<0>(d);
@@ -210,7 +210,7 @@ __global__ void multiply_without_fence(__half* from, float* to, bool fixed) {
 }
 void wgmma_fence(bool fixed) { run(multiply_without_fence, fixed); }
 
-// ---- wgmma_store: no proxy fence between stored matrices and the copy that takes them away ----------------
+// ---- wgmma_store: no proxy fence between store_matrix and the bulk store that reads its rows --------------
 constexpr std::uint32_t kRowsBytes = wgmma::kThreads * 16;
 
 __global__ void store_unfenced(__half* /*from*/, float* to, bool fixed) {
@@ -227,7 +227,7 @@ __global__ void store_unfenced(__half* /*from*/, float* to, bool fixed) {
 }
 void wgmma_store(bool fixed) { run(store_unfenced, fixed); }
 
-// ---- wgmma_staging: the tile of the epilogue is written again before its store has read it ----------------
+// ---- wgmma_staging: the epilogue's tile is overwritten before its bulk store has read it ------------------
 __global__ void stage_again(__half* /*from*/, float* to, bool fixed) {
   alignas(128) __shared__ std::byte rows[kRowsBytes];
   for (std::uint32_t tile = 0; tile < 2; ++tile) {
@@ -247,7 +247,7 @@ __global__ void stage_again(__half* /*from*/, float* to, bool fixed) {
 }
 void wgmma_staging(bool fixed) { run(stage_again, fixed); }
 
-// ---- wgmma_meeting: a barrier of a number that others do not come to --------------------------------------
+// ---- wgmma_meeting: the two halves of a warpgroup arrive at barriers of different numbers -----------------
 __global__ void other_barrier(__half* /*from*/, float* to, bool fixed) {
   __shared__ float words[wgmma::kThreads];
   const int half = static_cast<int>(threadIdx.x) / 64;
@@ -266,7 +266,7 @@ __global__ void fill_a(__half* a) {
   for (int i = static_cast<int>(threadIdx.x); i < kSide * kColumns; i += static_cast<int>(blockDim.x))
     a[i] = __half(a_value(i / kColumns, i % kColumns));
 }
-/// D = A[:, 0 ... 15] times a unit matrix.
+/// D = A[:, 0 ... 15] times an identity matrix.
 __global__ void multiply_swizzled(const __grid_constant__ CUtensorMap map, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ __half a[kSide * kColumns];

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Tests of the race build: planted bugs are found in every schedule, with both places; right programs give no report.
-    race_test.py RACE_RUN planted PROGRAM COUNT          its planted bugs, and the same without them, in so many schedules
-    race_test.py RACE_RUN ring PROGRAM                   the ring without its bug, on 1 to 8 GPUs
+"""Tests of the race build: each planted bug is reported in every schedule, with both lines; correct programs give no report.
+    race_test.py RACE_RUN planted PROGRAM COUNT          its planted bugs and its fixed programs, in COUNT schedules
+    race_test.py RACE_RUN ring PROGRAM                   the fixed ring, on 1, 2, 3 and 8 GPUs
     race_test.py RACE_RUN default_sizes PROGRAM          a chapter with its default sizes
-    race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  ... on so many GPUs, in so many schedules
-    race_test.py RACE_RUN few_rows PROGRAM MOST [OPTIONS...]  ... with fewer rows than ranks, on up to MOST GPUs
+    race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  a chapter on GPUS GPUs, in COUNT schedules
+    race_test.py RACE_RUN few_rows PROGRAM MOST [OPTIONS...]  a chapter with fewer rows than ranks, on up to MOST GPUs
     race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [OPTIONS...]]
-RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with, ''
-if there is none; OPTIONS are the chapter's own. With --m among them its sizes are its own, too."""
+RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without the race detector to compare with, ''
+if there is none. OPTIONS are the chapter's own; if --m is among them, they set all sizes."""
 import math
 import os
 import pathlib
@@ -21,16 +21,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "tools"))
 import race_runs  # noqa: E402
 
-LIMIT_S = 300  # of a call: what hangs is reported as a deadlock; 8 ranks on a busy machine take minutes
-SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
-LARGE = "grid_barrier"  # 16,384 threads that wait
-SOME_ORDERS = ("shared_flags",)  # found in some schedules only, and so in one of several runs
-# Their programs have a kernel each, in which few things can come in another order.
+LIMIT_S = 300  # of a program run: a hang is reported as a deadlock; 8 ranks on a busy machine take minutes
+SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of modelled time, and 19 random ones
+LARGE = "grid_barrier"  # 16,384 waiting threads in the fixed program
+SOME_ORDERS = ("shared_flags",)  # reported in some schedules only, so in at least one of several runs
+# Each case of these programs runs few kernels, so a schedule can reorder little.
 SINGLE_KERNELS = ("planted_copy_bugs", "planted_bulk_bugs", "planted_wgmma_bugs", "planted_block_bugs", "planted_fence_bugs",
                   "planted_scope_bugs", "planted_kernel_bugs")
-ALL = os.environ.get("OVERLAP_SCHEDULES") == "all"  # of these, where else a few are taken
+ALL = os.environ.get("OVERLAP_SCHEDULES") == "all"  # otherwise the first COUNT of SCHEDULES
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
-# Fewer rows than ranks: some have none. Then fewer columns and less depth as well; of gradients, a table of fewer rows.
+# Fewer rows than ranks, so some ranks have none; then also fewer columns and a smaller k. Sparse: a table of fewer rows.
 FEW = ("--m 1 --n 70 --k 19", "--m 2 --n 2 --k 2")
 FEW_SPARSE = ("--rows 97 --features 5 --entries 2 --duplicates 2 --pattern uneven",
               "--rows 2 --features 5 --entries 1 --duplicates 1 --pattern uneven")
@@ -38,8 +38,9 @@ SMALL_SPARSE = ("--rows", "97", "--features", "5", "--entries", "23", "--duplica
                 "--warmup", "0")
 ONCE = SMALL[-4:]
 TINY_SPARSE = ("--rows", "40", "--features", "3", "--entries", "6", "--duplicates", "2", "--pattern", "uneven")
-# Words of a report, in this order if they are no set. First what it says is missing: between what is ordered a proxy fence, else the order;
-# of two streams the later one in the order of the host's calls comes after the earlier one, whatever the schedule.
+# Words of each report: a tuple in this order, a set in any order. The report first says what is missing: a proxy fence if the
+# accesses are ordered, otherwise an order. For two streams it orders the stream of the host's later call after the other one,
+# in every schedule.
 CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
             ("consumer_wait", "pulls_in_turn", "two_streams", "product_overwritten", "product_read_early", "product_sum")},
          "graph_launch": "orders gpu0/stream2 after gpu0/graph1.branch0.",
@@ -69,7 +70,7 @@ CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
                         " lacks acquire instead of relaxed."),
          "lock": ("the atomicExch at planted_kernel_bugs.cu:", " lacks __threadfence() between the access and it, and the atomicCAS at "
                   "planted_kernel_bugs.cu:", " lacks __threadfence() between it and the access."),
-         # planted_fence_bugs: of the two sides the one that lacks something
+         # planted_fence_bugs: the report names the side that lacks a fence or an order
          **{bug: ("does not order them: the atomicExch at planted_fence_bugs.cu:", " lacks __threadfence() between the access and it.\n")
             for bug in ("fence_release", "fence_before_the_write", "block_fence_release")},
          **{bug: ("does not order them: the atomicAdd at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n")
@@ -89,7 +90,7 @@ CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
          "bulk_add": "Nothing orders the bulk copy", "bulk_clear": "Nothing orders the bulk copy",
          "bulk_refill": "Nothing orders ", "bulk_elected": "Nothing orders ", "cluster_stage": "Nothing orders ",
          **{f"wgmma_{bug}": "Nothing orders " for bug in ("refill", "overwrite", "load", "staging", "meeting")}}
-# Calls that fail, and the words of their reports.
+# Cases that end in a failed call or a deadlock, and the words of their reports.
 REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "no fence has published that to bulk copies",
             "wgmma_fence": "issues a wgmma", "scope": "at device scope",
             "stuck_flag": ("deadlock", "0 of 6 blocks done",
@@ -108,7 +109,7 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
             "far": ("accessed memory that is not allocated at planted_kernel_bugs.cu:", ", enqueued at "),
             "freed": ("accessed memory that is not allocated at ", ": inside freed memory, a cudaMalloc of 1024 bytes on GPU 0, "
                       "made at ", ", freed at ", ", captured at ")}
-# Programs that run here and may hang on real GPUs, or compute something else, and the words of their warnings.
+# Cases that end on virtual GPUs but may hang or compute another result on real ones, and the words of their warnings.
 HANGS = {"branches": ("waits in __syncthreads at ", "the one at "), "without_a_group": "without a group",
          "returned_lane": (" of block (0,0,0) reads lane ", "has returned"),
          "opposite_order": "have to call collectives of several communicators in one order",
@@ -117,7 +118,7 @@ ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
 
 
 def marked_lines(source: pathlib.Path, case: str) -> List[int]:
-    """The two lines of the program that race; twice the same one if it is marked twice."""
+    """The lines of the two accesses that race; a line with two marks is listed twice."""
     return [number for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), start=1)
             for _ in re.findall(rf"@{case}\b", line)]
 
@@ -135,11 +136,11 @@ class RaceTest(unittest.TestCase):
         return self.call([self.race_run, str(self.program), *arguments])
 
     def is_sparse(self) -> bool:
-        """A chapter on sparse gradients: its sizes are other ones."""
+        """Whether the program is that of a chapter on sparse gradients, which has other size options."""
         return "--rows" in self.race("--help").stdout
 
     def hash_of(self, result: "subprocess.CompletedProcess[str]") -> str:
-        """The schedule's hash, which the program must have printed."""
+        """The schedule's hash; fails unless the program printed exactly one."""
         self.assertEqual(result.returncode, 0, result.stderr)
         found = re.findall(r"\bhash ([0-9a-f]+)$", result.stdout, re.MULTILINE)
         self.assertEqual(len(found), 1, result.stdout)
@@ -152,7 +153,7 @@ class RaceTest(unittest.TestCase):
 
 class PlantedTest(RaceTest):
     def race(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """All runs that ./lab race makes, up to the first that says something."""
+        """Makes the runs that ./lab race makes, until one fails or prints to stderr; returns the last run."""
         results: "List[subprocess.CompletedProcess[str]]" = []
 
         def start(environment: Dict[str, str]) -> int:
@@ -163,24 +164,25 @@ class PlantedTest(RaceTest):
         return results[-1]
 
     def each(self) -> Iterator[Tuple[str, List[str]]]:
-        """The bugs of the program, each with its schedules: more of the one with the most orders. The detector does not depend on
-        the order: a second schedule would show it if it did."""
+        """The cases of the program with their schedules: all for ring_wait, which has the most possible orders. Reports
+        must not depend on the schedule; a second schedule would show that they do."""
         count = int(self.arguments[0])
         listed = self.race("--list")
         self.assert_quiet(listed)
         self.source = HERE / f"{self.program.name}.cu"
         self.assertTrue(listed.stdout)
         for case in listed.stdout.split():
-            self.lines = marked_lines(self.source, re.sub(r"(_\d)+$", "", case))  # pair_0_1 and pair_0_2 have the same lines
-            if not case.endswith("_swizzle"):  # no two accesses: it computes something else
+            self.lines = marked_lines(self.source, re.sub(r"(_\d)+$", "", case))  # one pair of marks for barrier_*
+            if not case.endswith("_swizzle"):  # a wrong result, not a race
                 self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{case}")
             if case == LARGE and not ALL:
                 continue
-            once = case in ("lazy_loading", LARGE, *SOME_ORDERS)  # the first only where the kernel that waits comes first, as in the order of time
+            # lazy_loading is noticed only if the waiting kernel runs first, as in the order of modelled time.
+            once = case in ("lazy_loading", LARGE, *SOME_ORDERS)
             yield case, SCHEDULES[:1] if once else SCHEDULES if case == "ring_wait" or ALL else SCHEDULES[:count]
 
     def assert_words(self, words: "str | set[str] | Tuple[str, ...]", text: str) -> None:
-        """All of them; if they are no set, one behind the other."""
+        """Words in a set may occur in any order, those in a tuple only in the given order."""
         if isinstance(words, set):
             for word in words:
                 self.assertIn(word, text)
@@ -189,7 +191,7 @@ class PlantedTest(RaceTest):
         self.assertRegex(text, re.compile(pattern, re.DOTALL))
 
     def assert_reported(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
-        """A report with two accesses, of which one names the first marked line and the other the second."""
+        """The report is a data race with two accesses: one at the first marked line, the other at the second."""
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertRegex(result.stderr, r"^virtual GPUs: data race in ")
         accesses = [match.group() for match in ACCESS.finditer(result.stderr)]
@@ -199,25 +201,25 @@ class PlantedTest(RaceTest):
         self.assertTrue(first(accesses[0]) and second(accesses[1]) or first(accesses[1]) and second(accesses[0]),
                         f"lines {self.lines} are not the two accesses of:\n{result.stderr}")
         sources = self.source.read_text(encoding="utf-8").splitlines()
-        for access in accesses:  # what a copy or a library does bears the name of the call on its line
-            self.assertNotIn("kernel 'operator()'", access)  # a function that was given to a library
-            if re.search(r" by gpu\d+/stream\d+: kernel '", access):  # of a thread, not of what it has issued
+        for access in accesses:  # an access of a copy or a library names the call at its line
+            self.assertNotIn("kernel 'operator()'", access)  # a function object passed to a library
+            if re.search(r" by gpu\d+/stream\d+: kernel '", access):  # an access of a thread, not of a copy that it issued
                 self.assertRegex(access, r", block \(\d+,\d+,\d+\), thread \(\d+,\d+,\d+\), enqueued at ")
             enqueued = re.search(r": (.*), enqueued at .*:(\d+)$", access)
             if enqueued and not enqueued.group(1).startswith("kernel '"):
-                name = enqueued.group(1).split(", in '")[0]  # ... the function that it was given
+                name = enqueued.group(1).split(", in '")[0]  # ", in 'F'": F is the function object passed to it
                 self.assertRegex(name, r"^((cuda|cublas|cuStream|nccl)[A-Z]\w*|cub::Device\w+::[A-Z]\w*)$")
                 self.assertIn(f"{name}(", sources[int(enqueued.group(2)) - 1])
         self.assert_words(CURES.get(case, ()), result.stderr)
         self.assertRegex(result.stderr, r"\n  schedule (time order|\d+), hash [0-9a-f]{16}\n")
 
     def assert_refused(self, result: "subprocess.CompletedProcess[str]") -> None:
-        """A failed call whose sentence names both marked lines."""
+        """The message names both marked lines."""
         for line in self.lines:
             self.assertRegex(result.stderr, rf"\b{self.source.name}:{line}\b")
 
     def assert_deadlock(self, result: "subprocess.CompletedProcess[str]") -> None:
-        """A deadlock whose report says what the mbarrier lacks, and names both marked lines."""
+        """The report is a deadlock; it says what the mbarrier lacks and names both marked lines."""
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertRegex(result.stderr, r"^virtual GPUs: deadlock: ")
         self.assertRegex(result.stderr, r"\b128 waiting for the mbarrier at shared address 0x[0-9a-f]+ "
@@ -225,7 +227,7 @@ class PlantedTest(RaceTest):
         self.assert_refused(result)
 
     def assert_warned(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
-        """A warning that names both marked lines; the program goes on."""
+        """The program ends successfully, with a warning that names both marked lines."""
         self.hash_of(result)
         self.assertRegex(result.stderr, r"^virtual GPUs: warning: ")
         self.assert_words(HANGS[case], result.stderr)
@@ -262,7 +264,7 @@ class PlantedTest(RaceTest):
                     result = self.race(case, "fixed", schedule)
                     self.assert_quiet(result)
                     hashes.add(self.hash_of(result))
-            if case == "ring_wait":  # elsewhere little or nothing can be reordered
+            if case == "ring_wait":  # the other cases have few possible orders
                 self.assertGreater(len(hashes), 10, "the seeds did not change the order")
 
 
@@ -289,7 +291,7 @@ class ChapterTest(RaceTest):
         gpus, count, *options = self.arguments
         small = ONCE if "--m" in options else SMALL_SPARSE if self.is_sparse() else SMALL
         for number, schedule in enumerate(SCHEDULES if ALL else SCHEDULES[:int(count)]):
-            separate = {race_runs.BIT: str(number % 3)} if number % 3 else {}  # other blocks in each schedule
+            separate = {race_runs.BIT: str(number % 3)} if number % 3 else {}  # each schedule separates other blocks
             with self.subTest(schedule=schedule, separate=separate):
                 seed = () if schedule == "time" else ("--schedule", schedule)
                 command = [self.race_run, str(self.program), "--gpus", gpus, *small, *seed, *options]
@@ -311,7 +313,7 @@ class FewRowsTest(RaceTest):
                     self.assert_quiet(self.race("--gpus", gpus, *sizes.split(), *ONCE, *seed, *options))
 
     def assert_tiny_is_quiet(self, gpus: int, rows: int, *options: str) -> None:
-        """On so many GPUs, with so many rows and the smallest other sizes that every chapter takes."""
+        """Asserts no report on `gpus` GPUs, with `rows` rows and the smallest other sizes that every chapter supports."""
         if int(self.arguments[0]) < 8:
             self.skipTest("ranks have nothing to do with each other")
         own = list(self.arguments[1:])
@@ -325,12 +327,13 @@ class FewRowsTest(RaceTest):
         self.assert_tiny_is_quiet(3, 2, "--iterations", "4", "--schedule", "2")
 
     def test_five_ranks(self) -> None:
-        """Some waits are of use from five ranks on: with fewer, a ring's signals of the next step order the same accesses."""
+        """Some waits matter from five ranks on: with fewer, the ring's signals of the next step order the same accesses."""
         self.assert_tiny_is_quiet(5, 6, *ONCE, "--schedule", "1")
 
 
 class SameSchedulesTest(RaceTest):
-    """The race detector changes neither the order nor, so, the hash: a schedule found here can be debugged there."""
+    """The race detector does not change the schedule, so the hash is the same: a schedule that races in the race build can be
+    debugged in the plain build."""
 
     def test_same_hash_without_the_race_detector(self) -> None:
         build = pathlib.Path(self.arguments[0]) if self.arguments and self.arguments[0] else None
@@ -350,7 +353,7 @@ class SameSchedulesTest(RaceTest):
             self.assertGreater(len(hashes), len(commands) / 4, "the seeds did not change the order")
 
     def commands(self) -> List[List[str]]:
-        """Command lines, each with a seed. Several blocks and several waves of them: these could tell builds apart."""
+        """Command lines, each with a seed. The sizes give several blocks and waves, whose order might differ between builds."""
         if self.program.name.startswith("planted_"):
             return [[case, "fixed", seed] for case in self.race("--list").stdout.split() if case != LARGE for seed in "12345"]
         sizes = ["--rows", "300", "--features", "5", "--entries", "30", "--duplicates", "6"] if self.is_sparse() else \
