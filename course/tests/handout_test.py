@@ -143,9 +143,8 @@ class StartTest(WorkTest):
 
     def test_pack(self) -> None:
         folder = handout.start(RING, "ada", "", "")
-        packed = "ring_all_gather-ada.handin.cuh"
-        self.assertEqual(self.attempt(folder, "--pack", repository=str(REPOSITORY)), (0, f"{packed}\n", ""))
-        self.assertEqual((folder / packed).read_bytes(), (folder / "ring_all_gather.cuh").read_bytes())
+        self.assertEqual(self.attempt(folder, "--pack", repository=str(REPOSITORY)), (0, "ring_all_gather-ada.handin.cuh\n", ""))
+        self.assertEqual((folder / "ring_all_gather-ada.handin.cuh").read_bytes(), (folder / "ring_all_gather.cuh").read_bytes())
 
 
 class ResetTest(WorkTest):
