@@ -209,5 +209,39 @@ TEST_F(LooksTest, AWaitEndsSoonAfterItsWordHasChangedInTheModel) {
   }
 }
 
+/// Gives up after `looks` looks, or `clocks` clocks. `result`: the number of looks, and the clocks.
+__global__ void await_or_give_up(int* flag, int looks, long long clocks, long long* result) {
+  const long long begin = clock64();
+  int count = 0;
+  for (; Word(*flag).load(cuda::memory_order_acquire) == 0 && count < looks; ++count) {
+    if (clocks > 0 && clock64() - begin > clocks) break;
+  }
+  result[0] = count;
+  result[1] = clock64() - begin;
+}
+/// The same, and reads no clock.
+__global__ void await_some_looks(int* flag, int looks, long long* result) {
+  while (Word(*flag).load(cuda::memory_order_acquire) == 0 && *result < looks) ++*result;
+}
+
+// While nothing changes, most looks of a wait are left out. One that counts its looks still comes to its end,
+// and one that reads the clock is as exact as before.
+TEST_F(LooksTest, AWaitThatGivesUpEnds) {
+  int* flag = device_words(1, 0);
+  long long* result = nullptr;
+  require(cudaMallocHost(reinterpret_cast<void**>(&result), 2 * sizeof *result));
+  result[0] = 0;
+  await_some_looks<<<1, 1>>>(flag, 4000, result);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << vgpu::last_error_detail();
+  EXPECT_EQ(result[0], 4000);
+  constexpr long long kClocks = 100'000;
+  await_or_give_up<<<1, 1>>>(flag, 1'000'000, kClocks, result);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << vgpu::last_error_detail();
+  EXPECT_LT(result[0], 1'000'000);
+  EXPECT_GT(result[1], kClocks);
+  EXPECT_LT(result[1], kClocks + 2000);
+  require(cudaFreeHost(result));
+}
+
 }  // namespace
 }  // namespace virtual_only
