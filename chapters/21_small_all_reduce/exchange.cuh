@@ -35,7 +35,7 @@ inline constexpr int kMaxBlocks = 128;  ///< of a grid: more blocks do not help 
 struct CallNumber {
   std::uint32_t* number;  ///< of the running call, the same on all ranks
   unsigned* blocks_ended;
-  std::uint32_t period;  ///< numbers are 0 to period - 1; 0: 32 bits
+  std::uint32_t period;  ///< numbers wrap to 0 at this value; 0: they use all 32 bits
   unsigned* stop;        ///< Rank::abort_flag()
 
   /// Called by all threads before end().
