@@ -20,8 +20,8 @@
 
 namespace overlap::small_all_reduce {
 
-/// Data in the low 4 bytes, the number of the call in the high ones. Stored and loaded by one atomic access:
-/// 8 bytes are the largest size for which CUDA guarantees this.
+/// Data in the low 4 bytes, the number of the call in the high ones. Stored and loaded by one access of
+/// cuda::atomic_ref, which is atomic for 8 bytes on every GPU.
 using Flagged = std::uint64_t;
 /// The elements of a flagged word.
 template <typename T>
