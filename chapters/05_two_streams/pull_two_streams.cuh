@@ -122,8 +122,8 @@ class PullTwoStreams {
   // ---- All other shards, alternately on the two streams ---------------------------------------------------
   void pull_and_multiply(const T* b, T* c, cudaStream_t stream) {
     // All pulls from a GPU are in one queue, in the order in which the hosts enqueued them (see PeerBuffer).
-    // So enqueue a pull only when all work that the pull waits for has been enqueued: otherwise the pulls of
-    // a rank that is a call ahead would block pulls of the ranks that it waits for.
+    // So enqueue a pull only when all work that the pull waits for has been enqueued. Otherwise the pull of a
+    // rank that is a call ahead waits for a slower rank's signal, and blocks that rank's pulls in the queue.
     rank_.barrier();
     for (int step = 1; step < rank_.size(); ++step) {
       const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
@@ -135,8 +135,8 @@ class PullTwoStreams {
   // ---- Step i: pull shard d + i, multiply it --------------------------------------------------------------
   // Every rank begins with its right neighbour, and pulls from one rank at a time: while all ranks are in the
   // same step, no two of them pull from the same GPU. PyTorch's source assumes that copies on two streams do
-  // not overlap; here the event pulled_ ensures this. The event also orders pulls on the caller's stream
-  // after the barrier.
+  // not overlap; here the event pulled_ ensures this. Where the barrier is on the second stream (in
+  // 05/openings), the event also orders pulls on the caller's stream after the barrier.
   void pull(int step, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": pull shard ", shard(step));
     if (step > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, pulled_));
@@ -161,8 +161,8 @@ class PullTwoStreams {
   void close(cudaStream_t stream) {
     start_after(stream, rank_.second_stream());
     // The next call overwrites the shard that this one has published, so the others must have pulled it.
-    // (PyTorch has a barrier at the beginning of a call, too, because other operations use the same memory.
-    // Here no other operation uses the buffer.)
+    // (PyTorch has a third barrier, before publishing, because other operations use the same memory. Here no
+    // other operation uses the buffer.)
     meet(kPulled, stream);
   }
 
