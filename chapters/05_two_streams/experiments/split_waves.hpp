@@ -16,7 +16,7 @@ namespace overlap::two_streams {
 struct SplitWaves {
   std::int64_t whole;        ///< N + 1, if the last wave is partial
   std::int64_t one_stream;   ///< up to N + P
-  std::int64_t two_streams;  ///< as few as all tiles together need, if any two neighbours fill the GPU
+  std::int64_t two_streams;  ///< those of all tiles, if a part's last wave and the next part fill the GPU
 };
 
 /// Waves on two alternating streams, where GEMM i has tiles[i] tiles: in each wave at most one GEMM of each
