@@ -8,6 +8,7 @@
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
+#include "abort_flag.hpp"
 #include "dense_virtual.hpp"
 #include "in_company.hpp"
 #include "overlap/gpu/error.hpp"
@@ -69,6 +70,12 @@ TYPED_TEST(Kernels, MoveTheBytesOfTheirCostCards) {
                            [&](int rank) { return TypeParam::cost(shape, ranks, rank); });
     }
   }
+}
+
+// A shard without rows has a wait of its own.
+TYPED_TEST(Kernels, TheAbortFlagAloneEndsACallsWaits) {
+  expect_the_abort_flag_ends_waits<TypeParam, Problem>(3, {130, 48, 72});
+  expect_the_abort_flag_ends_waits<TypeParam, Problem>(3, {2, 48, 72});
 }
 
 /// Modelled time of one call on four ranks, on the slowest.
