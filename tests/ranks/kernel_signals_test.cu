@@ -114,7 +114,7 @@ __global__ void come_and_raise(int* came, std::uint32_t* word, std::uint32_t val
 }
 
 // The calls around 2^31 and 2^32, where words change their sign or overflow.
-constexpr std::uint32_t kCalls[] = {1, 0, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff};
+constexpr std::uint32_t kLastCalls[] = {1, 0, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff};
 
 TEST(AwaitSignal, WaitsForACallWhereWordsOverflow) {
   load_kernel(await_and_look);
@@ -124,7 +124,7 @@ TEST(AwaitSignal, WaitsForACallWhereWordsOverflow) {
   const DeviceBuffer<int> came(0, 1), found(0, 1);
   CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
   const Stream waiting(0), raising(0);
-  for (const std::uint32_t value : kCalls) {
+  for (const std::uint32_t value : kLastCalls) {
     for (const std::uint32_t before : {value - 1, value - 2}) {
       CUDA_CHECK(cudaMemset(came.data(), 0, came.bytes()));
       CUDA_CHECK(cudaMemcpy(word.data(), &before, sizeof before, cudaMemcpyHostToDevice));
@@ -141,7 +141,7 @@ TEST(AwaitSignal, SeesACallAheadWhereWordsOverflow) {
   const DeviceBuffer<std::uint32_t> word(0, 1);
   const DeviceBuffer<unsigned> stop(0, 1);
   CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
-  for (const std::uint32_t value : kCalls) {
+  for (const std::uint32_t value : kLastCalls) {
     const std::uint32_t ahead = value + 1;
     CUDA_CHECK(cudaMemcpy(word.data(), &ahead, sizeof ahead, cudaMemcpyHostToDevice));
     await_only<<<1, 1>>>(word.data(), value, stop.data());
