@@ -97,6 +97,17 @@ TEST_F(OnVirtualGpus, AStopEndsTheWaitForAnArrival) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+// Each shard has eight tiles, one for each multiprocessor: one block for all of them would take eight times
+// as long.
+TYPED_TEST(KernelsThatFillAGpu, TakeLittleLongerThanTheProductAlone) {
+  const MatmulShape shape{4 * 128, 4 * 2048, 64};
+  const double fused = ms_of<TypeParam>(shape);
+  vgpu::reset();
+  using Product = TensorCoreGemm<__half, StoredByTma<>>;
+  const double alone = modelled_ms<Product, Problem>(1, {shape.m, shape.n / 4, shape.k});
+  EXPECT_LT(fused, 1.5 * alone);
+}
+
 TEST_F(OnVirtualGpus, TransfersAheadOfTheProductAreFasterThanThoseWithin) {
   const MatmulShape shape{512, 2048, 64};
   EXPECT_LT(ms_of<Ahead>(shape), ms_of<Form>(shape));
