@@ -140,9 +140,11 @@ TEST_F(DenseBenchTest, WhatEarlierCallsHaveLeftDoesNotPass) {
     for (int right = 0; right < kTimed; ++right) {
       EXPECT_TRUE(is_found<GatherProblem<float>>(2, fault, right + 1, 100)) << right << " right calls";
       EXPECT_TRUE(is_found<ScatterProblem<float>>(1, fault, right + 1, 100)) << right << " right calls";
+      EXPECT_TRUE(is_found<AllReduceProblem<float>>(1, fault, right + 1, 100)) << right << " right calls";
     }
     EXPECT_FALSE(is_found<GatherProblem<float>>(2, fault, kTimed + 1, 100));
     EXPECT_FALSE(is_found<ScatterProblem<float>>(1, fault, kTimed + 1, 100));
+    EXPECT_FALSE(is_found<AllReduceProblem<float>>(1, fault, kTimed + 1, 100));
   }
 }
 
@@ -161,6 +163,8 @@ TEST_F(DenseBenchTest, PoisonIsInEveryElement) {
     expect_poisoned(gather, gather.c(), 19 * 23);
     ScatterProblem<float> scatter(rank, {19, 23, 17}, 7);
     expect_poisoned(scatter, scatter.c(), 19 * 23);
+    AllReduceProblem<float> sum(rank, {19, 23, 17}, 7);
+    expect_poisoned(sum, sum.c(), 19 * 23);
     MlpProblem<__nv_bfloat16> mlp(rank, {19, 23, 17}, 7);
     expect_poisoned(mlp, mlp.c(), 19 * 17);
     expect_poisoned(mlp, mlp.whole_y(), 19 * 17);
@@ -252,6 +256,25 @@ TEST_F(DenseBenchTest, ANegatedProblemHasOtherOperands) {
     expect_negated(mlp, mlp.whole_x(), 19 * 17);
     expect_negated(mlp, mlp.b().gain, 17);
     expect_negated(mlp, mlp.b().w2, 23 * 17);
+  });
+}
+
+// So a block that copies the Y of an earlier call fails. A Y of zeros shows what is expected.
+TEST_F(DenseBenchTest, ANegatedMlpBlockHasTheNegatedResult) {
+  run_ranks(1, [](Rank& rank) {
+    MlpProblem<float> mlp(rank, {19, 23, 17}, 7);
+    mlp.fill_normal();
+    CUDA_CHECK(cudaMemset(mlp.c(), 0, sizeof(float) * 19 * 17));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    const std::vector<Mismatch> before = mlp.compare_normal(false).first;
+    mlp.negate();
+    const std::vector<Mismatch> after = mlp.compare_normal(false).first;
+    ASSERT_FALSE(before.empty());
+    ASSERT_EQ(before.size(), after.size());
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_NE(before[i].expected, 0);
+      EXPECT_EQ(after[i].expected, -before[i].expected);
+    }
   });
 }
 

@@ -209,15 +209,20 @@ class ChapterProgram(ProgramTestCase):
         self.assertEqual(call.products(), cost["products"], "products")
 
     def assert_times_are_those_of(self, result: Dict[str, Any], call: counted.Call) -> None:
-        """The time with the host is the operations' plus a little for launches, barrier and wait. A phase takes at least its
+        """The time with the host is the operations' plus a little for launches, barrier and wait; that of the GPUs is about the
+        operations'. All phases together take no longer than the call, and each one at least its
         operations' time on the slowest GPU; the all-reduce, on the fastest, because others wait before it."""
         ms = result["end_to_end_ms" if "end_to_end_ms" in result else "host_ms"]
         self.assertGreater(ms, 0.99 * call.ms())
         self.assertLess(ms, 1.1 * call.ms() + 0.005)
-        for phase in {counted.phase_of(bar) for bar in call.kernels()}:
-            if f"{phase}_ms" in result:
-                longest = min(call.ms_of(phase)) if phase == "all_reduce" else max(call.ms_of(phase))
-                self.assertGreaterEqual(result[f"{phase}_ms"], 0.95 * longest, phase)
+        if "device_ms" in result:
+            self.assertGreater(result["device_ms"], 0.5 * call.ms())
+            self.assertLess(result["device_ms"], 2 * call.ms())
+        phases = [phase for phase in {counted.phase_of(bar) for bar in call.kernels()} if f"{phase}_ms" in result]
+        self.assertLess(sum(result[f"{phase}_ms"] for phase in phases), 1.05 * ms)
+        for phase in phases:
+            longest = min(call.ms_of(phase)) if phase == "all_reduce" else max(call.ms_of(phase))
+            self.assertGreaterEqual(result[f"{phase}_ms"], 0.95 * longest, phase)
 
     def test_mutants_and_manifest_name_variants_that_there_are(self) -> None:
         """All variants named in the command lines of bench, pictures, tests and mutants exist."""

@@ -3,7 +3,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import counted
 from chapter_program import LEFT_OUT, NO_NCCL, ChapterProgram
-from program_test_case import ONCE
+from program_test_case import MOST_RANKS, ONCE
 
 
 class DenseProgram(ChapterProgram):
@@ -24,6 +24,14 @@ class DenseProgram(ChapterProgram):
 
     def test_sizes_and_types(self) -> None:
         self.assert_right_on_all_sizes_and_types(self.are_right())
+
+    def test_sizes_on_sixteen_ranks(self) -> None:
+        """Twice as many ranks as in the other tests."""
+        if MOST_RANKS < 8 or self.chapter.name != self.program.name:
+            self.skipTest("not in the quick tests; an experiment's algorithms are its chapter's")
+        self.need_gpus(16)
+        sizes = ("--m", "16", "--n", "128", "--k", "128", *self.small[-4:])
+        self.assertIn(self.are_right(), self.call_right("--gpus", "16", *sizes).stdout)
 
     def test_wrong_result(self) -> None:
         self.assert_corruption_is_found(self.corrupted or {name: name for name in self.all_right()})

@@ -3,7 +3,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import counted
 from chapter_program import NO_NCCL, ChapterProgram
-from program_test_case import ONCE, up_to_most
+from program_test_case import MOST_RANKS, ONCE, up_to_most
 
 PATTERNS = ("zipf", "identical", "disjoint")
 # A table of a single row, on 8 ranks; one of two rows; and empty gradients.
@@ -53,6 +53,13 @@ class SparseProgram(ChapterProgram):
                 self.assertIn(f", rows numbered in {given.get('--index', 'int32')}; ", text)
                 self.assertIn(f" ({given.get('--pattern', 'uniform')}, {self.backend})", text)
                 self.assertIn(self.right_says, text)
+
+    def test_sizes_on_sixteen_ranks(self) -> None:
+        """Twice as many ranks as in the other tests."""
+        if MOST_RANKS < 8 or self.chapter.name != self.program.name:
+            self.skipTest("not in the quick tests; an experiment's algorithms are its chapter's")
+        self.need_gpus(16)
+        self.assertIn(f"are right: {', '.join(self.all_right())}", self.call_right("--gpus", "16", *self.small).stdout)
 
     def test_wrong_result(self) -> None:
         for variant in self.corrupted or self.all_right():

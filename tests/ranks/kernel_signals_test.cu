@@ -12,9 +12,12 @@
 
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/host_copy.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "rank_programs.hpp"
 
 namespace overlap {
@@ -27,6 +30,8 @@ TEST(HasReached, ComparesWordsThatOverflow) {
   EXPECT_FALSE(has_reached(0, 1));
   EXPECT_TRUE(has_reached(2, 0xfffffffe));   // four later
   EXPECT_FALSE(has_reached(0xfffffffe, 2));  // four earlier
+  EXPECT_TRUE(has_reached(0x80000001, 0x7fffffff));
+  EXPECT_FALSE(has_reached(0x7fffffff, 0x80000001));
   // The value that a stop adds ends every wait.
   EXPECT_TRUE(has_reached(7 + (1U << 30), 7 + 100));
 }
@@ -95,6 +100,53 @@ TEST(AwaitSignal, ReturnsOnceTheStopIsSaid) {
   CUDA_CHECK(cudaMemset(stop.data(), 1, stop.bytes()));
   await_only<<<1, 1>>>(word.data(), 1U, stop.data());
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+__global__ void await_and_look(std::uint32_t* word, std::uint32_t value, unsigned* stop, const int* came,
+                               int* found) {
+  await_signal(word, value, stop);
+  *found = *came;
+}
+
+__global__ void come_and_raise(int* came, std::uint32_t* word, std::uint32_t value) {
+  *came = 1;
+  raise_signal(word, value);
+}
+
+// The calls around 2^31 and 2^32, where words change their sign or overflow.
+constexpr std::uint32_t kLastCalls[] = {1, 0, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff};
+
+TEST(AwaitSignal, WaitsForACallWhereWordsOverflow) {
+  load_kernel(await_and_look);
+  load_kernel(come_and_raise);
+  const DeviceBuffer<std::uint32_t> word(0, 1);
+  const DeviceBuffer<unsigned> stop(0, 1);
+  const DeviceBuffer<int> came(0, 1), found(0, 1);
+  CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
+  const Stream waiting(0), raising(0);
+  for (const std::uint32_t value : kLastCalls) {
+    for (const std::uint32_t before : {value - 1, value - 2}) {
+      CUDA_CHECK(cudaMemset(came.data(), 0, came.bytes()));
+      CUDA_CHECK(cudaMemcpy(word.data(), &before, sizeof before, cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaDeviceSynchronize());
+      await_and_look<<<1, 1, 0, waiting>>>(word.data(), value, stop.data(), came.data(), found.data());
+      come_and_raise<<<1, 1, 0, raising>>>(came.data(), word.data(), value);
+      CUDA_CHECK(cudaDeviceSynchronize());
+      EXPECT_EQ(on_host(found.data(), 1), std::vector<int>{1}) << "word " << before << ", call " << value;
+    }
+  }
+}
+
+TEST(AwaitSignal, SeesACallAheadWhereWordsOverflow) {
+  const DeviceBuffer<std::uint32_t> word(0, 1);
+  const DeviceBuffer<unsigned> stop(0, 1);
+  CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
+  for (const std::uint32_t value : kLastCalls) {
+    const std::uint32_t ahead = value + 1;
+    CUDA_CHECK(cudaMemcpy(word.data(), &ahead, sizeof ahead, cudaMemcpyHostToDevice));
+    await_only<<<1, 1>>>(word.data(), value, stop.data());
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "word " << ahead << ", call " << value;
+  }
 }
 
 // A stop ends waits for the run's words, and also a wait for another word, which reads the abort flag.

@@ -39,6 +39,9 @@ TEST_P(StoppingTest, FirstErrorIsRethrownWithItsRankAndType) {
   EXPECT_EQ(failure<UsageError>(GetParam(), fails_with(UsageError("--m"))), who + "--m");
   EXPECT_EQ(failure<std::logic_error>(GetParam(), fails_with(std::logic_error("x"))),
             "another type: " + who + "x");
+  // A sentence that begins with the rank at fault names no second rank.
+  EXPECT_EQ(failure<UsageError>(GetParam(), fails_with(UsageError("rank 0 has a bad index"))),
+            "rank 0 has a bad index");
   EXPECT_NE(failure<CudaError>(GetParam(),
                                [last](Rank& rank) {
                                  if (rank.id() == last) CUDA_CHECK(cudaSetDevice(1000));

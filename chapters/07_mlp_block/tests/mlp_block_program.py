@@ -7,6 +7,7 @@ class Program(dense_program.DenseProgram):
     needs_nccl = ("vanilla", "sequence_parallel")
     help_says = ("m tokens, feed-forward size n, hidden size k",)
     no_variant = "ring"
+    one_block_and_eight = ("--m 2 --n 2048 --k 2048", "--m 16 --n 2048 --k 2048")
     kernels = {"vanilla": "normalise: normalise_rows; cuBLAS ncclAllReduce; activate: activate_elements; add the residual: add_elements",
                "sequence_parallel": "normalise: normalise_rows; cuBLAS ncclAllGather ncclReduceScatter; activate: activate_elements; "
                                     "add the residual: add_elements",

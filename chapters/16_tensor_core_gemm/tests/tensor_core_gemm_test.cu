@@ -337,6 +337,11 @@ TEST(Order, GivesEachTileOnceToTheBlocksOfAPair) {
       EXPECT_EQ(static_cast<int>(seen.size()), (along_m + 1) / 2 * 2 * along_n);
     }
   }
+  // A column of eight rows of tiles, then the next column.
+  const PairedOrder order{{20, 3, 1}, ClusterMulticast<>::kTileGroup};
+  EXPECT_EQ(order(7).m, 7);
+  EXPECT_EQ(order(8).m, 0);
+  EXPECT_EQ(order(8).n, 1);
 }
 
 TEST(Order, OfPairsNeedsAnEvenNumberOfBlocks) {

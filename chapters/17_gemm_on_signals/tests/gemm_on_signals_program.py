@@ -25,9 +25,5 @@ class Program(tensor_core_program.TensorCoreProgram):
         shared = ("--machine", self.machine(gpus=1), "--gpus", "9", *self.sizes_on(9))
         self.assert_fails(77, (*shared, "--only", "gemm_on_signals"), r"skipped: rank \d: the kernel waits in 1 blocks .* has room for 0")
 
-    def test_sixteen_ranks(self) -> None:
-        sizes = ("--m", "16", "--n", "128", "--k", "8", *self.small[-4:])
-        self.assertIn(self.are_right(), self.call_right("--gpus", "16", *sizes).stdout)
-
     def test_sizes_are_refused_with_the_multiple_of_all_ranks(self) -> None:
         self.assert_fails(2, ("--gpus", "3", "--n", "16"), "--n: rows of 6 elements .* --n must be a multiple of 24")

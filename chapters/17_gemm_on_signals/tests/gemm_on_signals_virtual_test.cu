@@ -8,6 +8,7 @@
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
+#include "abort_flag.hpp"
 #include "dense_virtual.hpp"
 #include "late_rank.hpp"
 #include "overlap/gpu/host_copy.hpp"
@@ -90,6 +91,10 @@ TEST_F(OnVirtualGpus, ASignalOfAnEarlierCallIsAwaitedWhereWordsOverflow) {
 }
 
 TEST_F(OnVirtualGpus, AStopEndsTheWait) { expect_no_wait(0, 1, true); }
+
+TEST_F(OnVirtualGpus, TheAbortFlagAloneEndsACallsWaits) {
+  expect_the_abort_flag_ends_waits<Gemm, Problem>(3, {130, 48, 72}, 2);
+}
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
   for (const std::int64_t rows : {1, 3, 150, 256, 401}) {

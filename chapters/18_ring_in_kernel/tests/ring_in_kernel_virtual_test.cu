@@ -8,6 +8,7 @@
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
+#include "abort_flag.hpp"
 #include "dense_virtual.hpp"
 #include "in_company.hpp"
 #include "overlap/gpu/error.hpp"
@@ -71,6 +72,12 @@ TYPED_TEST(Kernels, MoveTheBytesOfTheirCostCards) {
   }
 }
 
+// A shard without rows has a wait of its own.
+TYPED_TEST(Kernels, TheAbortFlagAloneEndsACallsWaits) {
+  expect_the_abort_flag_ends_waits<TypeParam, Problem>(3, {130, 48, 72});
+  expect_the_abort_flag_ends_waits<TypeParam, Problem>(3, {2, 48, 72});
+}
+
 /// Modelled time of one call on four ranks, on the slowest.
 template <typename Algorithm>
 double ms_of(MatmulShape shape) {
@@ -88,6 +95,17 @@ TEST_F(OnVirtualGpus, AStopEndsTheWaitForAnArrival) {
   CUDA_CHECK(cudaMemset(stop.data(), 1, stop.bytes()));
   await_one_arrival<<<1, 1>>>({words.data(), words.data(), 1, stop.data()});
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+// Each shard has eight tiles, one for each multiprocessor: one block for all of them would take eight times
+// as long.
+TYPED_TEST(KernelsThatFillAGpu, TakeLittleLongerThanTheProductAlone) {
+  const MatmulShape shape{4 * 128, 4 * 2048, 64};
+  const double fused = ms_of<TypeParam>(shape);
+  vgpu::reset();
+  using Product = TensorCoreGemm<__half, StoredByTma<>>;
+  const double alone = modelled_ms<Product, Problem>(1, {shape.m, shape.n / 4, shape.k});
+  EXPECT_LT(fused, 1.5 * alone);
 }
 
 TEST_F(OnVirtualGpus, TransfersAheadOfTheProductAreFasterThanThoseWithin) {

@@ -9,6 +9,7 @@
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+#include "abort_flag.hpp"
 #include "block_run.hpp"
 #include "dense_virtual.hpp"
 #include "in_company.hpp"
@@ -45,6 +46,11 @@ TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
 
 TEST_F(OnVirtualGpus, SumsAddedUpAreRightInTwentySchedules) {
   expect_right_in_turns<SmallAdd<>, SmallAdd<F32Wire>>(4);
+}
+
+TEST_F(OnVirtualGpus, TheAbortFlagAloneEndsACallsWaits) {
+  expect_the_abort_flag_ends_waits<WithSmallTiles<>, Problem>(3, {130, 72, 48});
+  expect_the_abort_flag_ends_waits<SmallAdd<>, Problem>(3, {130, 72, 48});
 }
 
 /// The bits of all of C on random normals, computed by four ranks in the schedule of this seed.

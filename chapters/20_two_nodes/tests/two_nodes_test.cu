@@ -76,6 +76,11 @@ TEST_P(OnNodes, ARankThatThrowsInTheMiddleEndsTheRun) {
   expect_a_rank_that_throws_to_end_the_run<Small<__half>>(ranks(), per_node());
 }
 
+TEST(Calls, AreRightWhereWordsOverflow) {
+  const WordsThatOverflow soon;
+  expect_right<Small<__half>, GatherProblem<__half>>(4, {70, 64, 72}, 1, 6, 2);
+}
+
 // ---- Nodes and order -------------------------------------------------------------------------------------
 TEST(NodesOfRanks, TellWhoseShardComesWhen) {
   const Nodes nodes{5, 8, 4};  // rank 1 of node 1

@@ -7,6 +7,7 @@
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "03_ring_all_gather/ring_all_gather.cuh"
 #include "20_two_nodes/two_level_gemm.cuh"
+#include "abort_flag.hpp"
 #include "dense_virtual.hpp"
 #include "ownership.hpp"
 
@@ -43,6 +44,11 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 TEST_F(OnVirtualGpus, SixtyFourGpusInEightNodesAreRight) {
   vgpu::use_nodes(8, 8);
   expect_right<Gemm, Problem>(64, {200, 8 * 64, 16}, 1, 2, 8);
+}
+
+// One node: NCCL's rails, too, would wait for rank 0, and only a stop ends them.
+TEST_F(OnVirtualGpus, TheAbortFlagAloneEndsACallsWaits) {
+  expect_the_abort_flag_ends_waits<Gemm, Problem>(3, {130, 48, 72}, 3);
 }
 
 /// What one call moves, on nodes of their own.

@@ -1,12 +1,14 @@
-// Chapter 21 on any GPUs: consecutive calls, overflow of the number of the call, and the order of the
-// summands.
+// Chapter 21 on any GPUs: consecutive calls, overflow of the number of the call, the order of the summands; a
+// stopped run ends.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "all_reduce_run.hpp"
+#include "stopped_run.hpp"
 
 namespace overlap::small_all_reduce {
 namespace {
@@ -52,6 +54,18 @@ TEST_P(Calls, SumsAreAddedInTheOrderOfTheRanks) {
   expect_the_order_of_ranks<TwoShot<float>>(GetParam());
   expect_the_order_of_ranks<FlagInData<float>>(GetParam());
   expect_the_order_of_ranks<WordIsFlag<float>>(GetParam());
+}
+
+// ---- A rank that throws --------------------------------------------------------------------------------
+
+template <typename AllReduce>
+class Stopped : public testing::Test {};
+using Waiting = testing::Types<OneShot<__half, Reuse::kExitBarrier>, OneShot<__half>, TwoShot<__half>,
+                               FlagInData<__half>, WordIsFlag<__half>>;
+TYPED_TEST_SUITE(Stopped, Waiting);
+
+TYPED_TEST(Stopped, ByARankThatThrowsInsteadOfMakingItsCall) {
+  expect_stopped_run<GemmThen<__half, TypeParam>, AllReduceProblem<__half>>(3, 1, 1, {3, 45, 7});
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <array>
 #include <string>
 
+#include "21_small_all_reduce/add_and_normalise.cuh"
 #include "21_small_all_reduce/experiments/sum_in_epilogue.cuh"
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"
 #include "21_small_all_reduce/two_shot.cuh"
 #include "21_small_all_reduce/word_is_flag.cuh"
+#include "abort_flag.hpp"
 #include "dense_virtual.hpp"
 #include "ownership.hpp"
 
@@ -53,6 +55,33 @@ TYPED_TEST(Kernels, TheCallerOwnsItsMatricesInManySchedules) {
 
 TYPED_TEST(Kernels, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_products<TypeParam>(3, {3, 45, 7}, 1, 2); });
+}
+
+// ---- A rank without a call -----------------------------------------------------------------------------
+
+// Few elements: each thread that waits looks at its word thousands of times before it reads the flag.
+TYPED_TEST(Kernels, TheAbortFlagAloneEndsACallsWaits) {
+  expect_the_abort_flag_ends_waits<GemmThen<__half, TypeParam>, Problem>(3, {1, 8, 6});
+}
+
+/// AddAndNormalise, with A as x: a rank's columns of A are as many as C's.
+class Normalise {
+ public:
+  Normalise(Rank& rank, MatmulShape whole)
+      : gain_and_residual_(rank.device(), static_cast<std::size_t>(whole.m * whole.n)),
+        normalise_(rank, whole.m, whole.n, 1.0F) {}
+  void run(const __half* a, const __half* /*b*/, __half* c, cudaStream_t stream) {
+    normalise_.run(a, gain_and_residual_.data(), gain_and_residual_.data(), c, stream);
+  }
+
+ private:
+  DeviceBuffer<__half> gain_and_residual_;
+  AddAndNormalise<__half> normalise_;
+};
+
+TEST_F(OnVirtualGpus, TheAbortFlagAloneEndsWaitsWithinOtherKernels) {
+  expect_the_abort_flag_ends_waits<Normalise, Problem>(3, {1, 8, 3 * 8});
+  expect_the_abort_flag_ends_waits<SumInEpilogue<__half>, Problem>(3, {1, 8, 3 * 8});
 }
 
 // ---- Sums sent by the epilogue -------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "overlap/gpu/check.hpp"
@@ -33,10 +34,9 @@ void upload(Rank& rank, const std::vector<T>& from, const DeviceBuffer<T>& to) {
   rank.synchronize(rank.stream());
 }
 
-/// Changes the sign of every element. Waits for the rank's stream.
+/// Changes the sign of every element.
 template <Floating T>
-void negate(Rank& rank, const DeviceBuffer<T>& buffer) {
-  std::vector<T> values = download(rank, buffer.data(), static_cast<std::int64_t>(buffer.size()));
+void negate(std::span<T> values) {
   for (T& value : values) {
     if constexpr (SixteenBit<T>) {  // by bits, which is fast
       value = from_bits<T>(static_cast<std::uint16_t>(bits_of(value) ^ 0x8000));
@@ -44,6 +44,13 @@ void negate(Rank& rank, const DeviceBuffer<T>& buffer) {
       value = -value;
     }
   }
+}
+
+/// The same in device memory. Waits for the rank's stream.
+template <Floating T>
+void negate(Rank& rank, const DeviceBuffer<T>& buffer) {
+  std::vector<T> values = download(rank, buffer.data(), static_cast<std::int64_t>(buffer.size()));
+  negate(std::span<T>(values));
   upload(rank, values, buffer);
 }
 

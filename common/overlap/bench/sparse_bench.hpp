@@ -65,7 +65,8 @@ class SparseRunner {
 };
 
 /// Several ways to add up one sparse gradient, timed by the host. Each is verified by its second call, on
-/// exact numbers after real ones: what the first one has left behind must not pass for its result.
+/// exact numbers after real ones, and by its last timed call, on negated real ones: what earlier calls have
+/// left behind must not pass for its result.
 template <SparseIndex Index, Floating T>
 class SparseBench final : public SparseBenchBase {
  public:
