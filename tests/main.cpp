@@ -16,7 +16,7 @@ class ThrowIfFatal : public testing::EmptyTestEventListener {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  testing::UnitTest::GetInstance()->listeners().Append(
-      new ThrowIfFatal);  // last, so that the failure is printed
+  // The last listener: the others have printed the failure.
+  testing::UnitTest::GetInstance()->listeners().Append(new ThrowIfFatal);
   return RUN_ALL_TESTS();
 }

@@ -38,9 +38,10 @@ struct Thread {
   ThreadNotes* notes = nullptr;
   bool resumed = false;  // after it was suspended: see RuntimeTurn
   bool in_runtime = false;
-  const void* spins_on =
-      nullptr;  // the word of its last volatile load, nullptr if it has called anything since
-  const void* spins_at = nullptr;  // and that load
+  // The word of its last volatile load, and that load; of no meaning if `spins_on` is null, as it is once the
+  // thread has called anything else.
+  const void* spins_on = nullptr;
+  const void* spins_at = nullptr;
   bool arrived_at_cluster =
       false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
   std::uint64_t cluster_phase = 0;
