@@ -119,6 +119,9 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 // Memory
 ncclResult_t ncclMemAlloc(void** ptr, std::size_t size);
 ncclResult_t ncclMemFree(void* ptr);
+/// Has no effect here, as with real NCCL where no transport can use it.
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, std::size_t size, void** handle);
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle);
 
 // Windows: declared so that a program can fall back. Both calls return ncclInvalidUsage.
 using ncclWindow_t = struct ncclWindow_vidmem*;

@@ -82,6 +82,21 @@ class Summands {
   NcclBuffer<T> x_, sum_;
 };
 
+/// Memory that a communicator of NCCL knows in advance (ncclCommRegister), for as long as this lives.
+class KnownToNccl {
+ public:
+  KnownToNccl(ncclComm* communicator, void* memory, std::size_t bytes) : communicator_(communicator) {
+    NCCL_CHECK(ncclCommRegister(communicator, memory, bytes, &handle_));
+  }
+  ~KnownToNccl() { ncclCommDeregister(communicator_, handle_); }
+  KnownToNccl(const KnownToNccl&) = delete;
+  KnownToNccl& operator=(const KnownToNccl&) = delete;
+
+ private:
+  ncclComm* communicator_;
+  void* handle_ = nullptr;
+};
+
 /// All all-reduces of one size.
 template <Floating T>
 class Ways {
@@ -90,8 +105,9 @@ class Ways {
       : rank_(rank), elements_(bytes / std::int64_t{sizeof(T)}), options_(options) {
     if (!rank.shares_gpu()) {
       for (const NcclMode mode : nccl_modes()) {
-        if (mode != NcclMode::kCopyEngine && why_not(mode).empty()) add_nccl(mode);
+        if (mode != NcclMode::kCopyEngine && why_not(mode).empty()) add_nccl(variant_of(mode), mode);
       }
+      if (!backend::modelled_time()) register_with_nccl();
     }
     if (summands_.empty()) summands_.push_back(make_summands(NcclMode::kPlain));
     add<OneShot<T>>("one_shot");
@@ -112,10 +128,18 @@ class Ways {
         {name, std::move(enqueue), [summands] { summands->write_next(); },
          [summands, name, corrupt = options_.corrupt](int) { summands->compare(name, corrupt); }});
   }
-  void add_nccl(NcclMode mode) {
+  /// NCCL's plain kernels, on memory that is registered but in no window.
+  void register_with_nccl() {
+    add_nccl("nccl_comm_register", NcclMode::kPlain);
+    const Summands<T>& own = *summands_.back();
+    const std::size_t bytes = static_cast<std::size_t>(elements_) * sizeof(T);
+    known_.push_back(std::make_unique<KnownToNccl>(own.communicator(), const_cast<T*>(own.x()), bytes));
+    known_.push_back(std::make_unique<KnownToNccl>(own.communicator(), own.sum(), bytes));
+  }
+  void add_nccl(const std::string& name, NcclMode mode) {
     summands_.push_back(make_summands(mode));
     const auto& own = summands_.back();
-    add_call(variant_of(mode), own, [own, count = elements_](cudaStream_t stream) {
+    add_call(name, own, [own, count = elements_](cudaStream_t stream) {
       NCCL_CHECK(ncclAllReduce(own->x(), own->sum(), static_cast<std::size_t>(count), nccl_type<T>(), ncclSum,
                                own->communicator(), stream));
     });
@@ -133,7 +157,8 @@ class Ways {
   std::int64_t elements_;
   const Options& options_;
   std::vector<std::shared_ptr<Summands<T>>> summands_;
-  std::vector<GraphedCall> calls_;
+  std::vector<GraphedCall> calls_;  // keeps the summands, too
+  std::vector<std::unique_ptr<KnownToNccl>> known_;
 };
 
 std::vector<std::int64_t> sizes() {

@@ -237,6 +237,17 @@ ncclResult_t ncclMemFree(void* pointer) {
   return nccl::api_call("ncclMemFree", [&](Runtime& runtime) { check(cudaFree(pointer), runtime); });
 }
 
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buffer, std::size_t, void** handle) {
+  return nccl::api_call("ncclCommRegister", [&](Runtime& runtime) {
+    communicator(runtime, comm);
+    result_of(handle) = buffer;
+  });
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void*) {
+  return nccl::api_call("ncclCommDeregister", [&](Runtime& runtime) { communicator(runtime, comm); });
+}
+
 ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, std::size_t, ncclWindow_t*, int) {
   return nccl::api_call("ncclCommWindowRegister", [](Runtime&) { no_windows(); });
 }

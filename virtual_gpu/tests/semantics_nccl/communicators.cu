@@ -96,10 +96,11 @@ TEST_P(CommunicatorsTest, AbortOfAnIdleCommunicator) {
 
 TEST_P(CommunicatorsTest, MemoryOfNccl) {
   const Ranks all(ranks());
-  std::vector<void*> memory(ranks());
+  std::vector<void*> memory(ranks()), known(ranks());
   for (int rank = 0; rank < ranks(); ++rank) {
     const OnDevice on(rank);
     NCCL_OK(ncclMemAlloc(&memory[rank], 4096));
+    NCCL_OK(ncclCommRegister(all.communicator(rank), memory[rank], 4096, &known[rank]));
     CUDA_OK(cudaMemset(memory[rank], rank + 1, 4096));
     CUDA_OK(cudaDeviceSynchronize());
   }
@@ -112,6 +113,7 @@ TEST_P(CommunicatorsTest, MemoryOfNccl) {
     std::vector<char> values(4096);
     CUDA_OK(cudaMemcpy(values.data(), memory[rank], values.size(), cudaMemcpyDeviceToHost));
     EXPECT_EQ(values, std::vector<char>(4096, static_cast<char>(ranks())));
+    NCCL_OK(ncclCommDeregister(all.communicator(rank), known[rank]));
     NCCL_OK(ncclMemFree(memory[rank]));
   }
 }
