@@ -58,6 +58,11 @@ class Case:
         """The type of all matrices. PyTorch's small all-reduces do not support f16."""
         return "bf16" if self.operation == "matmul_all_reduce" else "f16"
 
+    def options(self) -> Dict[str, Any]:
+        """As the report names them."""
+        return {"operation": self.operation, "gpus": self.gpus, "m": self.m, "n": self.n, "k": self.k, "type": self.element_type(),
+                "iterations": self.iterations, "warmup": self.warmup}
+
     def require_even_shares(self) -> None:
         """Throws NotRun if shards would be unequal, which the peers do not support."""
         for name, size in (("m", self.m), ("n", self.n), ("k", self.k)):
@@ -260,14 +265,12 @@ def hardware() -> Dict[str, str]:
     return {"gpu": name, "gpus": str(gpus), "driver": driver}
 
 
-def report(peer: str, protocol: str, version: str, machine: Dict[str, str], case: Case,
+def report(peer: str, protocol: str, version: str, machine: Dict[str, str], options: Dict[str, Any],
            results: List[Dict[str, Any]]) -> Dict[str, Any]:
     """The JSON report: like a chapter's, with the peer's name as the chapter."""
-    options = {"operation": case.operation, "gpus": case.gpus, "m": case.m, "n": case.n, "k": case.k, "type": case.element_type(),
-               "iterations": case.iterations, "warmup": case.warmup}
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith(STAMPED)}
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    status = "ok" if any("device_ms" in result for result in results) else "failed"
+    status = "ok" if any("host_ms" in result or "device_ms" in result for result in results) else "failed"
     return {"peer": peer, "version": version, "modelled": False, "hardware": machine, "environment": environment,
             "options": options, "protocol": protocol, "date": date, "status": status, "results": results}
 
@@ -328,7 +331,7 @@ def run_peer(peer: str, protocol: str, description: str, variants: Dict[str, Seq
     results = gemm_only_result(results, case) + results
     print(f"{peer} {version}: {case.operation} {case.m} x {case.n} x {case.k} on {case.gpus} x {machine['gpu']}")
     print(table(results), flush=True)
-    whole = report(peer, protocol, version, machine, case, results)
+    whole = report(peer, protocol, version, machine, case.options(), results)
     if json_path is not None:
         json_path.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
     return 0 if whole["status"] == "ok" else FAILED

@@ -108,12 +108,12 @@ class ReportTest(unittest.TestCase):
 
     def test_report(self) -> None:
         with mock.patch.dict(os.environ, {"NCCL_ALGO": "Ring", "HOME_OF": "nobody"}):
-            report = peer.report("PyTorch", "events", "2.11", {"gpu": "x", "gpus": "2"}, CASE, self.RESULTS)
+            report = peer.report("PyTorch", "events", "2.11", {"gpu": "x", "gpus": "2"}, CASE.options(), self.RESULTS)
         self.assertEqual(report["options"], {"operation": "all_gather_matmul", "gpus": 2, "m": 2048, "n": 8192, "k": 4096,
                                              "type": "f16", "iterations": 20, "warmup": 1})
         self.assertEqual((report["status"], report["modelled"], report["environment"]["NCCL_ALGO"]), ("ok", False, "Ring"))
         self.assertNotIn("HOME_OF", report["environment"])
-        self.assertEqual(peer.report("x", "", "", {}, CASE, self.RESULTS[1:])["status"], "failed")
+        self.assertEqual(peer.report("x", "", "", {}, CASE.options(), self.RESULTS[1:])["status"], "failed")
 
     def test_table(self) -> None:
         lines = peer.table(self.RESULTS).splitlines()
@@ -297,8 +297,10 @@ class ScriptTest(unittest.TestCase):
                                   env=environment, stdin=subprocess.DEVNULL, timeout=60, check=False)
 
     def test_not_run(self) -> None:
-        for script, module, name in (("pytorch_peer.py", "torch", "PyTorch"), ("jax_peer.py", "jax", "JAX")):
-            done = self.call(script, "--m", "64", "--n", "64", "--k", "64")
+        sizes = ["--m", "64", "--n", "64", "--k", "64"]
+        for script, module, name, arguments in (("pytorch_peer.py", "torch", "PyTorch", sizes), ("jax_peer.py", "jax", "JAX", sizes),
+                                                ("pytorch_sparse_peer.py", "torch", "PyTorch", [])):
+            done = self.call(script, *arguments)
             reason = "no GPU answers (nvidia-smi)" if importlib.util.find_spec(module) else f"{name} is not installed"
             self.assertEqual((done.returncode, done.stdout, done.stderr), (77, f"not run: {reason}\n", ""))
 
@@ -321,6 +323,8 @@ class ScriptTest(unittest.TestCase):
     def test_unusable_options(self) -> None:
         for arguments in (["--m", "0", "--n", "1", "--k", "1"], ["--m", "1"], ["--operation", "sort"]):
             self.assertEqual(self.call("pytorch_peer.py", *arguments).returncode, 2)
+        for more in (["--entries", "9", "--rows", "8"], ["--only", "v7"], ["--gpus", "0"]):
+            self.assertEqual(self.call("pytorch_sparse_peer.py", *more).returncode, 2)
 
     def test_no_switch_of_multicast_is_set_to_on(self) -> None:
         text = "".join(path.read_text(encoding="utf-8") for path in sorted(PEERS.glob("*.py")))
