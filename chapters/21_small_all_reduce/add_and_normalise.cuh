@@ -15,7 +15,6 @@
 #include "overlap/data/cost.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
-#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -104,7 +103,7 @@ class AddAndNormalise {
         received_(rank, static_cast<std::size_t>(3 * rank.size() * packs_)),
         calls_(rank, 0, 3) {
     fill(rank, received_, {{kEmpty, kEmpty, kEmpty, kEmpty}});
-    load_kernel(add_and_normalise<T>);
+    load_on_all_ranks(rank, add_and_normalise<T>);
   }
 
   /// See OneShot. All pointers are aligned to 16 bytes.

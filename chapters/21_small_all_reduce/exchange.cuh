@@ -16,6 +16,7 @@
 #include "overlap/gpu/element.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/kernel_signals.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/signals.hpp"
@@ -100,6 +101,14 @@ void fill(Rank& rank, const PeerBuffer<Value>& buffer, Value value) {
   CUDA_CHECK(
       cudaMemcpyAsync(buffer.local(), values.data(), buffer.bytes(), cudaMemcpyHostToDevice, rank.stream()));
   rank.synchronize(rank.stream());
+  rank.barrier();
+}
+
+/// Collective, last in a constructor: loads the kernel, then a barrier. So no rank's kernel waits on a GPU
+/// while another rank, which may share that GPU, still allocates, copies or loads.
+template <typename... Parameters>
+void load_on_all_ranks(Rank& rank, void (*kernel)(Parameters...)) {
+  load_kernel(kernel);
   rank.barrier();
 }
 

@@ -13,7 +13,6 @@
 #include "21_small_all_reduce/exchange.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -102,7 +101,7 @@ class FlagInData {
         calls_(rank, first_call()) {
     // No call has this number, so no word counts as arrived.
     fill(rank, received_, Flagged{Signals::before_first} << 32);
-    load_kernel(flag_in_data<T>);
+    load_on_all_ranks(rank, flag_in_data<T>);
   }
 
   /// See OneShot.

@@ -12,7 +12,6 @@
 #include "21_small_all_reduce/exchange.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -65,7 +64,7 @@ class OneShot {
         entry_(rank, blocks_),
         exit_(rank, blocks_),
         calls_(rank, first_call()) {
-    load_kernel(one_shot<T, kReuse>);
+    load_on_all_ranks(rank, one_shot<T, kReuse>);
   }
 
   /// Enqueues one call on `stream`; it may be captured into a graph. All ranks make the same calls and

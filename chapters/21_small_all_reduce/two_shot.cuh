@@ -14,7 +14,6 @@
 #include "21_small_all_reduce/exchange.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -82,7 +81,7 @@ class TwoShot {
         scattered_(rank, blocks_),
         gathered_(rank, blocks_),
         calls_(rank, first_call()) {
-    load_kernel(two_shot<T>);
+    load_on_all_ranks(rank, two_shot<T>);
   }
 
   /// See OneShot.

@@ -13,7 +13,6 @@
 #include "21_small_all_reduce/exchange.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -138,7 +137,7 @@ class WordIsFlag {
         received_(rank, static_cast<std::size_t>(3 * rank.size() * packs_)),
         calls_(rank, 0, 3) {
     fill(rank, received_, {{kEmpty, kEmpty, kEmpty, kEmpty}});
-    load_kernel(word_is_flag<T>);
+    load_on_all_ranks(rank, word_is_flag<T>);
   }
 
   /// See OneShot.

@@ -20,7 +20,6 @@
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
-#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -182,7 +181,7 @@ class SumInEpilogue {
     fill(rank, received_, {{kEmpty, kEmpty, kEmpty, kEmpty}});
     CUDA_CHECK(cudaFuncSetAttribute(multiply_and_sum<T, Tile>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     int{sizeof(EpilogueMemory<T, Tile>)}));
-    load_kernel(multiply_and_sum<T, Tile>);
+    load_on_all_ranks(rank, multiply_and_sum<T, Tile>);
   }
 
   /// See GemmThen::run(). All pointers are aligned to 16 bytes.
