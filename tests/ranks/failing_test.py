@@ -9,8 +9,10 @@ from typing import Dict, Tuple
 
 PROGRAM, BACKEND, *START = sys.argv[1:]
 LIMIT_S = 40
-GPUS = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("\n") \
-    if BACKEND == "cuda" else 0
+LISTED = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.splitlines() \
+    if BACKEND == "cuda" else []
+VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES")
+GPUS = min(len(LISTED), len(VISIBLE.split(","))) if VISIBLE else len(LISTED)
 PLACES = ("stream", "barrier", "constructor", "destructor", "gate", "kernel", "collective")
 # Real GPUs take seconds to start, and some runs end only at a time limit. So these runs start ahead of the tests, several at a
 # time; the limits allow for starting beside others.
