@@ -8,14 +8,16 @@ from xml.sax.saxutils import escape
 
 from tools.pages.draw_timeline import FONT, SMALL, WIDTH, number, svg
 from tools.results import planner
-from tools.results.ladder import table
-from tools.results.results import Result, Run, column_of, runs_of
+from tools.results.ladder import stamps, table
+from tools.results.results import Result, Run, column_of, peers_in, runs_of
 from tools.results.sparse_results import DENSE, algorithms, milliseconds
 
 PICTURE = "docs/pictures/sparse_progression.svg"
 ROWS, ENTRIES = 5_000_000, 50_000  # of the table; of each rank
 VERSION_6 = "v6_ordered"
-COLUMNS = (("H200", 2), ("H100 80GB HBM3", 2))  # a step's times are those of the first one that it was measured on
+BASELINES = "08_sparse_baselines"
+IN_PYTORCH = {"host_gloo": "gloo"}  # variants that PyTorch's peer calls otherwise
+COLUMN = ("H200", 2)  # of all times
 
 
 class Step(NamedTuple):
@@ -26,15 +28,17 @@ class Step(NamedTuple):
     gone: str
 
 
-STEPS = (Step("08_sparse_baselines", DENSE, ""), Step("09_sparse_v1_nonzero", "v1_nonzero", "rows that nobody has"),
+STEPS = (Step(BASELINES, "host_gloo", ""), Step(BASELINES, DENSE, "the way through the host"),
+         Step("09_sparse_v1_nonzero", "v1_nonzero", "rows that nobody has"),
          Step("10_sparse_v2_where", "v2_where", "the host's wait in each round"),
          Step("11_sparse_v3_graph", "v3_graph", "the host's launches in each round"),
          Step("12_sparse_v4_broadcast_eq", "v4_broadcast_eq", "the rounds"),
          Step("13_sparse_v5_kernel", "v5_kernel", "the matrix in memory"),
          Step("14_sparse_v6_tiled", VERSION_6, "comparisons that the order of the lists rules out"),
-         Step("15_sparse_beyond", VERSION_6, "nothing: another machine"), Step("15_sparse_beyond", "v6_binary", "the sweep"),
+         Step("15_sparse_beyond", "v6_binary", "the sweep"),
          Step("15_sparse_beyond", "bitmap_plan", "rank 0, and all waits but one"),
          Step("15_sparse_beyond", "contributor_owners", "zeros on the links"))
+SEARCHES = STEPS[2:]
 SHARES, GPUS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3), (2, 4, 8, 16, 64)
 NAMES = ("launches", "host_waits", "comparisons", "memory")  # of a cost card
 
@@ -43,12 +47,14 @@ Reports = Sequence[Dict[str, Any]]
 
 def measured(step: Step, reports: Reports) -> Optional[Tuple[Run, Result]]:
     """The step's run on this problem, and its result."""
-    runs = [run for run in runs_of(step.chapter, list(reports))
-            if run["options"].get("entries") == ENTRIES and run["options"]["pattern"] == "uniform"]
-    for column in COLUMNS:
-        for run in runs:
+    return _found(step.variant, runs_of(step.chapter, list(reports)))
+
+
+def _found(variant: str, runs: Sequence[Run]) -> Optional[Tuple[Run, Result]]:
+    for run in runs:
+        if run["options"].get("entries") == ENTRIES and run["options"]["pattern"] == "uniform" and column_of(run) == COLUMN:
             for result in algorithms(run):
-                if column_of(run) == column and result["variant"] == step.variant:
+                if result["variant"] == variant:
                     return run, result
     return None
 
@@ -59,23 +65,26 @@ def counted(value: float) -> str:
 
 
 def progression(program: pathlib.Path, reports: Reports) -> str:
-    """A line for each step: counts of rank 0 on two GPUs, and times."""
+    """A line for each step: counts of rank 0 on two GPUs, and times, also of the same version in PyTorch."""
     prediction = planner.plan(program, "--gpus", "2", "--sparse", "--rows", str(ROWS), "--entries", str(ENTRIES))
     cards = {(each["chapter"], each["variant"]): each["cost"] for each in prediction["operations"][0]["variants"]}
-    cards[("15_sparse_beyond", VERSION_6)] = cards[("14_sparse_v6_tiled", VERSION_6)]
-    rows = []
+    peers = [peer for peer in peers_in(list(reports)) if "entries" in peer["options"]]
+    rows, runs = [], []
     for step in STEPS:
         found = measured(step, reports)
-        counts = [counted(cards[step[:2]][name]) for name in NAMES] if step.variant != DENSE else \
-            ["-", counted(cards[step[:2]]["host_waits"]), "-", counted(cards[step[:2]]["memory"])]
-        times, where = ["-", "-"], "-"
+        in_pytorch = _found(IN_PYTORCH.get(step.variant, step.variant), peers)
+        card = cards.get(step[:2], {})  # the planner has no way through the host
+        told = ("host_waits", "memory") if step.variant == DENSE else NAMES
+        counts = [counted(card[name]) if card and name in told else "-" for name in NAMES]
+        times = ["-", "-"]
         if found:
             run, result = found
+            runs.append(run)
             times = [milliseconds(result["map_ms"]) if "map_ms" in result else "-", milliseconds(result["host_ms"])]
-            where = f"{column_of(run)[1]} x {column_of(run)[0]}"
-        rows.append([f"[{step.chapter[:2]}](../chapters/{step.chapter}/README.md) `{step.variant}`", step.gone, *counts, *times, where])
-    return table(["version", "what went away", "launches", "waits", "comparisons", "memory, bytes", "search, ms", "call, ms", "measured on"],
-                 rows)
+        rows.append([f"[{step.chapter[:2]}](../chapters/{step.chapter}/README.md) `{step.variant}`", step.gone, *counts, *times,
+                     milliseconds(in_pytorch[1]["host_ms"]) if in_pytorch else "-"])
+    return table(["version", "what went away", "launches", "waits", "comparisons", "memory, bytes", "search, ms", "call, ms", "PyTorch, ms"],
+                 rows) + "".join(f"\n{line}.\n" for line in [stamps(runs)] if line)
 
 
 def density(program: pathlib.Path) -> str:
@@ -100,7 +109,7 @@ def _across(ms: float) -> float:
 
 def pictures(reports: Reports) -> Dict[str, str]:
     """The picture by its name; no picture if no step was measured."""
-    return {PICTURE: picture(reports)} if any(measured(step, reports) for step in STEPS[1:]) else {}
+    return {PICTURE: picture(reports)} if any(measured(step, reports) for step in SEARCHES) else {}
 
 
 def picture(reports: Reports) -> str:
@@ -112,7 +121,7 @@ def picture(reports: Reports) -> str:
     def bar(y: float, ms: float, colour: str, words: str) -> List[str]:
         return [f'<rect x="{LEFT}" y="{number(y)}" width="{number(_across(ms) - LEFT)}" height="11" fill="{colour}"/>',
                 text(_across(ms) + 5, y + 10, words, "note", "start", SMALL)]
-    found = [(step, *held) for step in STEPS[1:] for held in [measured(step, reports)] if held]
+    found = [(step, *held) for step in SEARCHES for held in [measured(step, reports)] if held]
     bottom = TOP + ROW * len(found)
     parts = [text(16, 26, "A call of each version: the search, and the rest", "strong", "start"),
              f'<rect x="{WIDTH - 330}" y="16" width="11" height="11" fill="#2277bb"/>', text(WIDTH - 314, 26, "search", "note", "start"),
@@ -141,7 +150,7 @@ def picture(reports: Reports) -> str:
 
 def _dense_beside(run: Run, reports: Reports) -> float:
     """The dense sum of the same problem on the same kind of GPU: of the same run, or of chapter 08."""
-    for other in (run, *(each for each in runs_of("08_sparse_baselines", list(reports)) if column_of(each) == column_of(run)
+    for other in (run, *(each for each in runs_of(BASELINES, list(reports)) if column_of(each) == column_of(run)
                          and each["options"].get("entries") == ENTRIES and each["options"]["pattern"] == "uniform")):
         for result in algorithms(other):
             if result["variant"] == DENSE:
