@@ -116,5 +116,5 @@ class EngineMutantsTest(unittest.TestCase):
 if __name__ == "__main__":
     EngineMutantsTest.build = pathlib.Path(sys.argv[1])
     if len(sys.argv) > 2:
-        EngineMutantsTest.chosen = slice(int(sys.argv[2]) % 4, None, 4)
+        EngineMutantsTest.chosen = slice(int(sys.argv[2]) % 7, None, 7)
     unittest.main(argv=sys.argv[:1], verbosity=2)
