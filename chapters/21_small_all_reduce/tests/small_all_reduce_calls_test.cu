@@ -8,6 +8,7 @@
 
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "all_reduce_run.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "stopped_run.hpp"
 
 namespace overlap::small_all_reduce {
@@ -40,12 +41,14 @@ void expect_the_order_of_ranks(int ranks) {
     }
     upload(rank, own, x);
     rank.barrier();
-    // No barrier before the first call: only the constructor orders it after the other ranks' constructors.
+    // No barrier before the first call, which is on another stream than the constructor's: only the
+    // constructor orders it after the other ranks' constructors and its own work.
+    const Stream other(rank.device());
     AllReduce all_reduce(rank, kElements);
-    all_reduce.run(x.data(), sum.data(), rank.stream());
+    all_reduce.run(x.data(), sum.data(), other.get());
     // A copy to pageable memory would wait for the kernel inside the driver, where other ranks of the GPU may
     // need a lock to launch theirs: without this wait 8 ranks on 2 x H200 did not end.
-    rank.synchronize(rank.stream());
+    rank.synchronize(other.get());
     const std::vector<float> found = download(rank, sum.data(), kElements);
     EXPECT_EQ(std::memcmp(found.data(), right.data(), sizeof(float) * kElements), 0);
     rank.barrier();
