@@ -7,6 +7,7 @@ a process crashes, is stopped by a deadlock or exceeds the time limit: which cas
 The exit status is 0 if every case ran and passed or was skipped, 77 if all were skipped, else 1. No case is a failure.
 """
 import argparse
+import ctypes
 import os
 import re
 import shlex
@@ -19,6 +20,12 @@ from typing import Dict, List, Optional
 EVENT = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([\w./]+)")
 LINES = 200  # of what a failed case printed
 LISTED = 20  # of cases that were not run
+
+
+def end_with_parent() -> None:
+    """Linux ends this process when its parent has ended: else a case whose kernel waits for ever would keep the GPU busy behind
+    an interrupted test."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def cases_of(command: List[str], chosen: str) -> List[str]:
@@ -68,7 +75,8 @@ class Process:
             arguments += ["--gtest_shuffle", f"--gtest_random_seed={self.options.shuffle}"]
         late = threading.Event()
         with subprocess.Popen([*self.command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True) as process:
+                              stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+                              preexec_fn=end_with_parent) as process:
             def end() -> None:
                 late.set()
                 os.killpg(process.pid, signal.SIGKILL)
@@ -124,6 +132,7 @@ def _ended(status: int) -> str:
 
 def main() -> int:
     """Runs all; the exit status."""
+    end_with_parent()
     parser = argparse.ArgumentParser(description="Runs the cases of a GoogleTest program.", allow_abbrev=False)
     parser.add_argument("--filter", default="*", metavar="PATTERN", help="GoogleTest's filter (--filter=-A*)")
     parser.add_argument("--shard", default="0/1", metavar="I/N", help="every Nth of the cases, from number I on")

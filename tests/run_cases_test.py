@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 RUN_CASES = pathlib.Path(__file__).resolve().parent / "run_cases.py"
@@ -49,6 +50,25 @@ class RunCasesTest(unittest.TestCase):
     def test_a_time_limit_names_the_running_case(self) -> None:
         self.assert_ends(1, r"Stuck\.Hangs: exceeded the time limit of 0\.5 s\nalone: .*\n\n3 cases: 2 ran, 0 skipped\n",
                          "Right.*:Stuck.*", "--limit", "0.5")
+
+    def test_the_program_ends_with_the_script(self) -> None:
+        with subprocess.Popen([sys.executable, RUN_CASES, "--filter=Stuck.*", self.program], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL) as script:
+            def stuck() -> str:
+                """The program's entry of /proc, once it runs the case."""
+                for child in pathlib.Path(f"/proc/{script.pid}/task/{script.pid}/children").read_text().split():
+                    if "--gtest_filter=Stuck.Hangs" in pathlib.Path(f"/proc/{child}/cmdline").read_text():
+                        return f"/proc/{child}"
+                return ""
+            end = time.monotonic() + 30
+            while not stuck() and time.monotonic() < end:
+                time.sleep(0.05)
+            program = stuck()
+            script.kill()
+        self.assertNotEqual(program, "")
+        while pathlib.Path(program).exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertFalse(pathlib.Path(program).exists())
 
     def test_processes_of_their_own(self) -> None:
         """The crash ends its own process alone."""
