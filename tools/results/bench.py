@@ -248,6 +248,15 @@ def peer_jobs(jobs: Sequence[Job]) -> List[Job]:
     return [Job(peer, problem) for problem in problems for peer in PEERS[problem[1]]]
 
 
+def busy_gpus() -> List[str]:
+    """The GPUs that another program uses: its kernels and ours would take turns, so that times would be those of both."""
+    listed = subprocess.run(["nvidia-smi", "--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits"],
+                            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    ours = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [f"GPU {gpu} ({share} %)" for gpu, share in re.findall(r"(?m)^(\d+), (\d+)$", listed)
+            if int(share) > 10 and (not ours or gpu in ours.split(","))]
+
+
 def publish(outcome: Outcome) -> None:
     """Updates the tables of README.md and the pages from docs/results."""
     done = subprocess.run([sys.executable, str(REPOSITORY / "tools" / "pages" / "update_pages.py"), "--measured"], stdin=subprocess.DEVNULL,
@@ -311,6 +320,9 @@ def main() -> int:
         say(str(error))
         return 2
     real = chosen.backend == "cuda"
+    if real and (busy := busy_gpus()):
+        say(f"another program uses {', '.join(busy)}, and times would be those of both: end it first")
+        return 2
     jobs = [Job(name, words, QUICK if chosen.quick else ()) for name in chosen.chapters if name not in chosen.unbuilt
             for words in (plans(name, chosen.gpus, chosen.sizes == "all", chosen.quick) if real else [[]])]
     if real and chosen.peers == "yes":

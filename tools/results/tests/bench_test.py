@@ -129,6 +129,15 @@ class RealGpusTest(BenchTest):
         self.program("02_gather_then_multiply", "true")
         self.assertIn(": no report\n", self.lab("bench", "02").stdout)
 
+    def test_a_gpu_that_another_program_uses(self) -> None:
+        self.add_gpus(2)
+        self.tool("nvidia-smi", "[ $1 = -L ] || { echo 0, 3; echo 1, 98; exit; }\n"
+                                "echo 'GPU 0: NVIDIA H200 (UUID: GPU-0)'\necho 'GPU 1: NVIDIA H200 (UUID: GPU-1)'")
+        result = self.lab("bench", "02", "--peers=no")
+        self.assertEqual((result.returncode, result.stdout, self.started("02_gather_then_multiply")), (2, "", []))
+        self.assertIn("another program uses GPU 1 (98 %), and times would be those of both: end it first\n", result.stderr)
+        self.assertEqual(self.lab("bench", "02", "--peers=no", CUDA_VISIBLE_DEVICES="0").returncode, 0)
+
     def test_no_gpu_answers(self) -> None:
         self.add_gpus(2)
         self.tool("nvidia-smi", "exit 9")
