@@ -23,8 +23,8 @@ using SmallTile = Tile<64, 128, 8>;    ///< of 24 KB
 
 /// Lower bound of a multiprocessor's clocks for a stage: per clock its tensor cores do 2,048 multiply-adds,
 /// and 64 bytes arrive from the L2 cache. A large tile takes 1,024 clocks, bound by the tensor cores; a
-/// middle one 512, bound by both; a small one 384, bound by its loads. (64 x 256, as large as the middle one:
-/// 640.)
+/// middle one 512, bound by both; a small one 384, bound by its loads. (A tile of 64 x 256 has as many
+/// elements as a middle one, and takes 640.)
 template <typename Tile>
 constexpr int clocks_of_stage() {
   constexpr int kPairs = Tile::kM * Tile::kN * kSpan, kBytes = 2 * (Tile::kM + Tile::kN) * kSpan;

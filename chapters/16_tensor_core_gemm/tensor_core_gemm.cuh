@@ -45,8 +45,8 @@ constexpr Work work_of(MatmulShape shape) {
 }
 
 /// Throws UsageError unless the rows of A[m, k], B[k, n] and C[m, n], of 16-bit elements, have a multiple of
-/// 16 bytes (TMA needs it), and each matrix has less than 2^31 elements. `shares`: number of parts into which
-/// each size of the whole GEMM is split, for the message.
+/// 16 bytes (TMA needs it), and each matrix has less than 2^31 elements. `shares`, which the error's text
+/// needs: number of parts into which each size of the whole GEMM is split.
 inline void require_sizes(MatmulShape share, MatmulShape shares = {1, 1, 1}) {
   for (const auto& [option, columns, ranks] :
        {std::tuple{"--k", share.k, shares.k}, std::tuple{"--n", share.n, shares.n}}) {

@@ -47,9 +47,9 @@ __global__ void one_shot(OnRanks<Vector<T>> published, std::int64_t set, CallNum
 
 /// sum[elements] = the sum of all ranks' x[elements], on every rank.
 ///
-/// Why two sets need no exit barrier: in call e a rank overwrites the set of call e - 2. It has ended call e
-/// - 1, in which each of its blocks has seen every other rank's signal; the other rank raised that signal
-/// after its call e - 2 had ended. So no rank still reads the set of call e - 2.
+/// Why two sets need no exit barrier: in call e a rank overwrites the set of call e - 2. The rank has ended
+/// call e - 1, in which each of its blocks has seen every other rank's signal; the other rank raised that
+/// signal after its call e - 2 had ended. So no rank still reads the set of call e - 2.
 template <Floating T, Reuse kReuse = Reuse::kTwoSets>
 class OneShot {
  public:

@@ -61,8 +61,8 @@ __device__ inline Words await_words(const Words* from, unsigned* stop) {
   return seen;
 }
 
-/// The three sets of a rank's buffer: call e uses set e mod 3, and empties the set of call e - 1 for call e +
-/// 2.
+/// The three sets of a rank's buffer: call e uses set e mod 3, and empties the set of call e - 1, which call
+/// e + 2 uses.
 struct Sets {
   std::uint32_t call;  ///< mod 3
   int ranks;
@@ -122,9 +122,9 @@ __global__ void word_is_flag(OnRanks<Words> received, CallNumber calls, const T*
 
 /// sum[elements] = the sum of all ranks' x[elements], on every rank.
 ///
-/// Why three sets: in call e a rank writes set e mod 3 of another rank, which that rank emptied in its call
-/// e - 2. The writer has ended call e - 1, so it has read words of call e - 1 from the other rank, which sent
-/// them after its call e - 2 had ended.
+/// Why three sets: in call e a rank writes set e mod 3 of another rank, which the other rank emptied in its
+/// call e - 2. The writer has ended call e - 1, so it has read words of call e - 1 from the other rank, which
+/// sent them after its call e - 2 had ended.
 template <Floating T>
 class WordIsFlag {
  public:

@@ -19,7 +19,7 @@ const ChapterInfo kExperiment = {
     .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
 };
 
-/// Left out, with the reason, where TMA or wgmma cannot be used.
+/// Adds `fused`. Where TMA or wgmma cannot be used, the program leaves it out and prints the reason.
 template <Floating T>
 void add_fused(DenseTable<MlpProblem<T>>& table) {
   if constexpr (sizeof(T) == 2) {

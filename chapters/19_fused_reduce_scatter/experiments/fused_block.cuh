@@ -15,8 +15,8 @@
 
 namespace overlap::fused_reduce_scatter {
 
-/// `whole`, which is {t, f, h} of a block, if TMA can step over the rows of both GEMMs' matrices on every
-/// rank: h is a multiple of 8, and f one of 8 P. Else throws Skip, so that the other variants still run.
+/// Returns `whole`, the {t, f, h} of a block, if TMA can step over the rows of both GEMMs' matrices on every
+/// rank: h must be a multiple of 8, and f one of 8 P. Else throws Skip, so that the other variants still run.
 inline MatmulShape block_for_tma(MatmulShape whole, int ranks) {
   try {
     tensor_core_gemm::require_all_sizes(whole, ranks);

@@ -69,12 +69,12 @@ struct AddedUp {
     ptx::fence_proxy_async(ptx::space_shared);
   }
 
-  /// Called by one thread when its warpgroup has read its rows of the sums from `row` and `column` on, kSpan
-  /// columns: clears them by TMA, the proxy of the reads before and of the additions after.
+  /// Called by one thread after its warpgroup has read its rows of the sums, kSpan columns from `row` and
+  /// `column` on: clears them by TMA, through the same proxy as the reads before and the additions after.
   ///
-  /// No rank adds to them before that. In call e all flags of the tile have been seen, and call e + 1 uses
-  /// the other set. A rank that adds in call e + 2 has seen a flag of this rank's call e + 1, see exchange();
-  /// that call began after this kernel and these copies had ended.
+  /// No rank adds to these sums before they are cleared. In call e all flags of the tile have been seen, and
+  /// call e + 1 uses the other set. A rank that adds in call e + 2 has seen a flag of this rank's call e + 1,
+  /// see exchange(); that call began after this kernel and these copies had ended.
   template <typename W>
   __device__ __forceinline__ void make_ready(const Shared& shared, int column, int row) const {
     for (int columns = 0; columns < kSpan; columns += kPartColumns<W>) {

@@ -16,14 +16,14 @@
 
 namespace overlap::small_all_reduce {
 
-/// A call that is timed. `before` writes its data; `compare` gets how often it was called since, and throws
+/// A call that is timed. `before` writes its data; `compare` gets the number of calls since then, and throws
 /// WrongResult.
 struct GraphedCall {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
   std::function<void()> before = {};
   std::function<void(int calls)> compare = {};
-  bool calls_nccl = false;  ///< virtual GPUs cannot capture it, but enqueue it as often
+  bool calls_nccl = false;  ///< then virtual GPUs cannot capture it, and enqueue it directly
 };
 
 /// Milliseconds of one call in a graph.

@@ -47,8 +47,8 @@ using FewRows = tensor_core_gemm::Tile<64, 64, kLaunch == Launch::kDependent ? 6
 inline constexpr int kTileRows = 64;     ///< of C, as in FewRows
 inline constexpr int kTileColumns = 64;  ///< see kTileRows
 
-/// Rows of A that are loaded: m, rounded up to a multiple of eight. (Boxes of 64 rows for m = 1 took 5 us
-/// more: TMA fills the other rows with zeros in every stage.)
+/// Rows of A that are loaded: m, rounded up to a multiple of eight. (Boxes of 64 rows are slower for m = 1:
+/// TMA fills the other rows with zeros in every stage; README.md has the times.)
 __host__ __device__ constexpr int loaded_rows(int m) { return m < kTileRows ? (m + 7) / 8 * 8 : kTileRows; }
 
 /// A block's shared memory.
