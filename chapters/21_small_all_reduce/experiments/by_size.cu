@@ -1,5 +1,7 @@
 // Experiments of chapter 21: all-reduces alone by size, in graphs; lower bounds of their time; and
 // all-reduce, residual and norm in one kernel beside three.
+#include <nccl.h>
+
 #include <array>
 #include <cmath>
 #include <functional>
@@ -20,6 +22,7 @@
 #include "21_small_all_reduce/word_is_flag.cuh"
 #include "overlap/bench/device_data.hpp"
 #include "overlap/bench/result_table.hpp"
+#include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/nccl_buffer.hpp"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -82,6 +85,14 @@ class Summands {
   NcclBuffer<T> x_, sum_;
 };
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+constexpr bool kRegistersMemory = true;
+#else
+constexpr bool kRegistersMemory = false;
+ncclResult_t ncclCommRegister(ncclComm*, void*, std::size_t, void**) { return ncclInvalidUsage; }
+ncclResult_t ncclCommDeregister(ncclComm*, void*) { return ncclInvalidUsage; }
+#endif
+
 /// Memory that a communicator of NCCL knows in advance (ncclCommRegister), for as long as this lives.
 class KnownToNccl {
  public:
@@ -107,7 +118,7 @@ class Ways {
       for (const NcclMode mode : nccl_modes()) {
         if (mode != NcclMode::kCopyEngine && why_not(mode).empty()) add_nccl(variant_of(mode), mode);
       }
-      if (!backend::modelled_time()) register_with_nccl();
+      if (kRegistersMemory && !backend::modelled_time()) register_with_nccl();
     }
     if (summands_.empty()) summands_.push_back(make_summands(NcclMode::kPlain));
     add<OneShot<T>>("one_shot");
