@@ -10,7 +10,7 @@ import unittest
 from typing import Any, Dict, List, Mapping, Sequence
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
+from tests.programs.support import REPOSITORY, FolderTest, real_gpus  # noqa: E402
 
 MACHINES = REPOSITORY / "virtual_gpu" / "machines"
 ONCE = ("--iterations", "1", "--warmup", "0")
@@ -135,12 +135,6 @@ class ProgramTestCase(FolderTest):
         for result in results:
             self.assertEqual(set(result), {"variant", "status", "reason"})
             self.assertRegex(result["reason"], reason)
-
-
-def real_gpus() -> int:
-    """The number of GPUs that respond, of those in CUDA_VISIBLE_DEVICES."""
-    listed = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
-    return min(len(re.findall("(?m)^GPU ", listed.stdout)), len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")))
 
 
 def two_gpus() -> str:

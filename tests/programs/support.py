@@ -1,5 +1,8 @@
 """Shared by the tests of tools: the repository, its tools on Python's path, and a folder for each test."""
+import os
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -7,6 +10,13 @@ from typing import Union
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
+
+
+def real_gpus() -> int:
+    """The number of GPUs that respond, of those in CUDA_VISIBLE_DEVICES if it is set."""
+    listed = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
+    here, visible = len(re.findall("(?m)^GPU ", listed.stdout)), os.environ.get("CUDA_VISIBLE_DEVICES")
+    return min(here, len(visible.split(","))) if visible else here
 
 
 class FolderTest(unittest.TestCase):

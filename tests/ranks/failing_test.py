@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """A rank fails while the others wait: the program reports why and ends with status 2, within the time limit."""
 import os
+import pathlib
 import subprocess
 import sys
 import unittest
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Dict, Tuple
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tests.programs.support import real_gpus  # noqa: E402
+
 PROGRAM, BACKEND, *START = sys.argv[1:]
 LIMIT_S = 40
-LISTED = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.splitlines() \
-    if BACKEND == "cuda" else []
-VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES")
-GPUS = min(len(LISTED), len(VISIBLE.split(","))) if VISIBLE else len(LISTED)
+GPUS = real_gpus() if BACKEND == "cuda" else 0
 PLACES = ("stream", "barrier", "constructor", "destructor", "gate", "kernel", "collective")
 # Real GPUs take seconds to start, and some runs end only at a time limit. So these runs start ahead of the tests, several at a
 # time; the limits allow for starting beside others.

@@ -14,14 +14,14 @@ import time
 import unittest
 from typing import Dict, List, Sequence, Tuple
 
-BACKEND, *PROGRAMS = sys.argv[1:]
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+from tests.programs.support import real_gpus  # noqa: E402
+
+BACKEND, *PROGRAMS = sys.argv[1:]
 LIMIT_S = 60
 END_S = 10  # time limit for all processes after one has died
-LISTED = len(subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, check=True).stdout.splitlines()) \
-    if BACKEND == "cuda" else 8
-VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES") if BACKEND == "cuda" else None
-HERE = min(LISTED, len(VISIBLE.split(","))) if VISIBLE else LISTED
+HERE = real_gpus() if BACKEND == "cuda" else 8
 EACH = min(2, HERE)  # ranks of a process, if it may have several
 # Cases without a GPU are the same code on both, and a process with real GPUs takes a second to start.
 without_gpus = unittest.skipIf(BACKEND == "cuda", "shown on virtual GPUs")

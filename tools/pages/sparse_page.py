@@ -83,8 +83,9 @@ def progression(program: pathlib.Path, reports: Reports) -> str:
             times = [milliseconds(result["map_ms"]) if "map_ms" in result else "-", milliseconds(result["host_ms"])]
         rows.append([f"[{step.chapter[:2]}](../chapters/{step.chapter}/README.md) `{step.variant}`", step.gone, *counts, *times,
                      milliseconds(in_pytorch[1]["host_ms"]) if in_pytorch else "-"])
+    where = stamps(runs)
     return table(["version", "what went away", "launches", "waits", "comparisons", "memory, bytes", "search, ms", "call, ms", "PyTorch, ms"],
-                 rows) + "".join(f"\n{line}.\n" for line in [stamps(runs)] if line)
+                 rows) + (f"\n{where}.\n" if where else "")
 
 
 def density(program: pathlib.Path) -> str:

@@ -1,7 +1,5 @@
 // Experiments of chapter 21: all-reduces alone by size, in graphs; lower bounds of their time; and
 // all-reduce, residual and norm in one kernel beside three.
-#include <nccl.h>
-
 #include <array>
 #include <cmath>
 #include <functional>
@@ -22,7 +20,6 @@
 #include "21_small_all_reduce/word_is_flag.cuh"
 #include "overlap/bench/device_data.hpp"
 #include "overlap/bench/result_table.hpp"
-#include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/nccl_buffer.hpp"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -85,29 +82,6 @@ class Summands {
   NcclBuffer<T> x_, sum_;
 };
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
-constexpr bool kRegistersMemory = true;
-#else
-constexpr bool kRegistersMemory = false;
-ncclResult_t ncclCommRegister(ncclComm*, void*, std::size_t, void**) { return ncclInvalidUsage; }
-ncclResult_t ncclCommDeregister(ncclComm*, void*) { return ncclInvalidUsage; }
-#endif
-
-/// Memory that a communicator of NCCL knows in advance (ncclCommRegister), for as long as this lives.
-class KnownToNccl {
- public:
-  KnownToNccl(ncclComm* communicator, void* memory, std::size_t bytes) : communicator_(communicator) {
-    NCCL_CHECK(ncclCommRegister(communicator, memory, bytes, &handle_));
-  }
-  ~KnownToNccl() { ncclCommDeregister(communicator_, handle_); }
-  KnownToNccl(const KnownToNccl&) = delete;
-  KnownToNccl& operator=(const KnownToNccl&) = delete;
-
- private:
-  ncclComm* communicator_;
-  void* handle_ = nullptr;
-};
-
 /// All all-reduces of one size.
 template <Floating T>
 class Ways {
@@ -118,7 +92,7 @@ class Ways {
       for (const NcclMode mode : nccl_modes()) {
         if (mode != NcclMode::kCopyEngine && why_not(mode).empty()) add_nccl(variant_of(mode), mode);
       }
-      if (kRegistersMemory && !backend::modelled_time()) register_with_nccl();
+      if (can_register_memory() && !backend::modelled_time()) add_registered();
     }
     if (summands_.empty()) summands_.push_back(make_summands(NcclMode::kPlain));
     add<OneShot<T>>("one_shot");
@@ -140,12 +114,13 @@ class Ways {
          [summands, name, corrupt = options_.corrupt](int) { summands->compare(name, corrupt); }});
   }
   /// NCCL's plain kernels, on memory that is registered but in no window.
-  void register_with_nccl() {
+  void add_registered() {
     add_nccl("nccl_comm_register", NcclMode::kPlain);
     const Summands<T>& own = *summands_.back();
     const std::size_t bytes = static_cast<std::size_t>(elements_) * sizeof(T);
-    known_.push_back(std::make_unique<KnownToNccl>(own.communicator(), const_cast<T*>(own.x()), bytes));
-    known_.push_back(std::make_unique<KnownToNccl>(own.communicator(), own.sum(), bytes));
+    registered_.push_back(
+        std::make_unique<RegisteredMemory>(own.communicator(), const_cast<T*>(own.x()), bytes));
+    registered_.push_back(std::make_unique<RegisteredMemory>(own.communicator(), own.sum(), bytes));
   }
   void add_nccl(const std::string& name, NcclMode mode) {
     summands_.push_back(make_summands(mode));
@@ -168,8 +143,8 @@ class Ways {
   std::int64_t elements_;
   const Options& options_;
   std::vector<std::shared_ptr<Summands<T>>> summands_;
-  std::vector<GraphedCall> calls_;  // keeps the summands, too
-  std::vector<std::unique_ptr<KnownToNccl>> known_;
+  std::vector<GraphedCall> calls_;  // each holds its summands
+  std::vector<std::unique_ptr<RegisteredMemory>> registered_;
 };
 
 std::vector<std::int64_t> sizes() {

@@ -55,7 +55,8 @@ void expect_the_order_of_ranks(int ranks) {
     AllReduce all_reduce(rank, kElements);
     all_reduce.run(x.data(), sum.data(), other.get());
     // A copy to pageable memory would wait for the kernel inside the driver, where other ranks of the GPU may
-    // need a lock to launch theirs: without this wait 8 ranks on 2 x H200 did not end.
+    // need a lock to launch theirs. Without this wait, and without the barrier that now ends the
+    // constructors, 8 ranks on 2 x H200 did not end.
     rank.synchronize(other.get());
     const std::vector<float> found = download(rank, sum.data(), kElements);
     EXPECT_EQ(std::memcmp(found.data(), right.data(), sizeof(float) * kElements), 0);

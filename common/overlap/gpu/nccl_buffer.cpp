@@ -39,6 +39,18 @@ ncclResult_t register_window(ncclComm_t, void*, std::size_t, ncclWindow_vidmem**
 void deregister_window(ncclComm_t, ncclWindow_vidmem*) {}
 #endif
 
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+constexpr bool kHasRegistration = true;
+ncclResult_t register_memory(ncclComm_t communicator, void* memory, std::size_t bytes, void** handle) {
+  return ncclCommRegister(communicator, memory, bytes, handle);
+}
+void deregister_memory(ncclComm_t communicator, void* handle) { ncclCommDeregister(communicator, handle); }
+#else
+constexpr bool kHasRegistration = false;
+ncclResult_t register_memory(ncclComm_t, void*, std::size_t, void**) { return ncclInvalidUsage; }
+void deregister_memory(ncclComm_t, void*) {}
+#endif
+
 }  // namespace
 
 NcclMemory::NcclMemory(Rank& rank, std::size_t bytes, NcclMode mode)
@@ -75,5 +87,13 @@ void NcclMemory::release() noexcept {
   ncclMemFree(window_memory_);
   window_memory_ = nullptr;
 }
+
+bool can_register_memory() { return kHasRegistration; }
+
+RegisteredMemory::RegisteredMemory(ncclComm* communicator, void* memory, std::size_t bytes)
+    : communicator_(communicator) {
+  NCCL_CHECK(register_memory(communicator, memory, bytes, &handle_));
+}
+RegisteredMemory::~RegisteredMemory() { deregister_memory(communicator_, handle_); }
 
 }  // namespace overlap

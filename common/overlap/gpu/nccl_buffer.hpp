@@ -53,4 +53,21 @@ class NcclBuffer {
   NcclMemory memory_;
 };
 
+/// True if this program was built with an NCCL that has ncclCommRegister (2.19).
+bool can_register_memory();
+
+/// Registers memory with a communicator (ncclCommRegister) while this lives; in no window, and any memory of
+/// this rank will do. Throws NcclError.
+class RegisteredMemory {
+ public:
+  RegisteredMemory(ncclComm* communicator, void* memory, std::size_t bytes);
+  ~RegisteredMemory();
+  RegisteredMemory(const RegisteredMemory&) = delete;
+  RegisteredMemory& operator=(const RegisteredMemory&) = delete;
+
+ private:
+  ncclComm* communicator_;
+  void* handle_ = nullptr;
+};
+
 }  // namespace overlap
