@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pathlib
+import re
 import sys
 import unittest
 from unittest import mock
@@ -298,6 +299,16 @@ class RepositoryTest(unittest.TestCase):
                 if mutant.report:
                     named = REPOSITORY / "chapters" / mutant.report_file
                     mutants.reported_place(mutant, named.read_text(encoding="utf-8"))
+                if mutant.test:
+                    self.filter_finds_a_case(mutant)
+
+    def filter_finds_a_case(self, mutant: mutants.Mutant) -> None:
+        """A filter that names no case of its file runs no test, which looks like a mutant that nobody notices."""
+        tests = (REPOSITORY / "chapters" / mutant.chapter / "tests" / mutant.test).read_text(encoding="utf-8")
+        for word in mutant.arguments:
+            if word.startswith("--gtest_filter="):
+                for name in re.findall(r"[A-Za-z]\w+", word.partition("=")[2]):
+                    self.assertRegex(tests, rf"\b{name}\b", mutant.test)
 
 
 if __name__ == "__main__":
