@@ -13,6 +13,8 @@
 
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/kernel_signals.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/signals.hpp"
@@ -84,6 +86,35 @@ TEST_P(StoppingTest, RankThatThrowsFreesThoseWhoWaitForItsSignal) {
   EXPECT_EQ(said, "rank 0: planted");
   EXPECT_EQ(std::accumulate(stopped.begin(), stopped.end(), 0), size - 1);
   run_ring(size, 3);  // the next run is unaffected
+}
+
+/// Writes all of `memory`, behind a signal.
+__global__ void write_after_signal(std::uint32_t* signal, unsigned* stop, int* memory, int elements) {
+  if (threadIdx.x == 0) await_signal(signal, 1, stop);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < elements; i += static_cast<int>(blockDim.x)) memory[i] = 1;
+}
+
+/// A stop ends the wait, and the kernel continues: the memory of the rank that threw must not be freed before
+/// the kernel has ended.
+TEST_P(StoppingTest, KernelsMayWriteToTheRankThatThrew) {
+  const int size = GetParam(), guilty = size - 1;
+  EXPECT_EQ(failure<std::runtime_error>(size,
+                                        [&](Rank& rank) {
+                                          const PeerBuffer<std::uint32_t> signal(rank, 1);
+                                          const PeerBuffer<int> memory(rank, 1 << 20);
+                                          const cudaStream_t stream = rank.stream();
+                                          CUDA_CHECK(cudaMemsetAsync(signal.local(), 0, 4, stream));
+                                          load_kernel(write_after_signal);
+                                          rank.synchronize(stream);
+                                          rank.barrier();
+                                          if (rank.id() == guilty) throw std::runtime_error("planted");
+                                          write_after_signal<<<1, 256, 0, stream>>>(
+                                              signal.local(), rank.abort_flag(), memory.on(guilty), 1 << 20);
+                                          rank.synchronize(stream);
+                                        }),
+            "rank " + std::to_string(guilty) + ": planted");
+  run_ring(size, 3);
 }
 
 TEST_P(StoppingTest, RankThatThrowsFreesThoseInAConstructor) {

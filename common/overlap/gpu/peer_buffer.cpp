@@ -57,13 +57,15 @@ PeerMemory::~PeerMemory() { settle(); }
 
 void PeerMemory::settle() noexcept {
   detail::before_release();
-  if (rank_.stopping()) return;
-  try {
-    CUDA_CHECK(cudaDeviceSynchronize());
-    rank_.barrier();
-  } catch (...) {
-    // Stopped meanwhile, or the GPU has failed: the next call says so.
+  if (!rank_.stopping()) {
+    try {
+      CUDA_CHECK(cudaDeviceSynchronize());
+      rank_.barrier();
+    } catch (...) {
+      // Stopped meanwhile, or the GPU has failed: the next call says so.
+    }
   }
+  if (rank_.stopping()) rank_.run_state().leave(rank_.id() - rank_.local_begin());
 }
 
 }  // namespace overlap

@@ -23,8 +23,8 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  /// Waits until no rank uses it any more: for this rank's GPU, then for all ranks. Not while the run is
-  /// being stopped, or an exception passes through this rank, which then stops the run.
+  /// Waits until no rank uses it any more: for this rank's GPU, then for all ranks. If an exception passes
+  /// through this rank, the run is stopped first.
   void settle() noexcept;
   void* on(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
   Rank& rank() const { return rank_; }
@@ -37,9 +37,10 @@ class PeerMemory {
 
 /// `elements` values of T on every rank's GPU, not initialised. Constructor and destructor are collective:
 /// they wait for the GPU and for all ranks, because a peer may still write; so make it before, never inside,
-/// a timed loop. While the run is being stopped they wait for nobody. The constructor proves peer access the
-/// first time. Throws std::invalid_argument if ranks ask for different sizes, Skip if two GPUs have no access
-/// to each other or if it should reach ranks of another process, CudaError if the memory cannot be allocated.
+/// a timed loop. While the run is being stopped the constructor throws RunStopped, and the destructor waits
+/// until no rank enqueues any more. The constructor proves peer access the first time. Throws
+/// std::invalid_argument if ranks ask for different sizes, Skip if two GPUs have no access to each other or
+/// if it should reach ranks of another process, CudaError if the memory cannot be allocated.
 ///
 /// Pulls take turns. A copy *from* another rank's buffer is carried out by that rank's GPU, in one queue for
 /// all ranks that pull from it: in the order in which their hosts enqueued the copies, also while one still

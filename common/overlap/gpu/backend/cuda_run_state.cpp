@@ -59,6 +59,7 @@ class CudaRunState final : public RunState {
         seen_(static_cast<std::size_t>(devices) + 1),
         doing_(static_cast<std::size_t>(size)),
         ended_(static_cast<std::size_t>(size)),
+        left_(static_cast<std::size_t>(size)),
         sets_(static_cast<std::size_t>(size)) {
     for (auto& doing : doing_) doing = "";
     *abort_flag_.data() = 0;
@@ -95,6 +96,7 @@ class CudaRunState final : public RunState {
         body(rank);
         const std::lock_guard lock(mutex_);
         ++home_;
+        left_[static_cast<std::size_t>(rank)] = true;
         changed_.notify_all();
       });
     }
@@ -156,11 +158,22 @@ class CudaRunState final : public RunState {
   }
 
   void stop_if_unwinding(int rank) noexcept override {
-    if (std::uncaught_exceptions() > 0) stop(rank);
+    const bool unwinding = std::uncaught_exceptions() > 0;
+    if (unwinding) stop(rank);
     if (!stopping_) return;
-    // A call that frees memory waits for the GPU, and blocks the calls that open the GPU's words.
+    {
+      // A call that frees memory waits for the GPU, and blocks the calls that open the GPU's words.
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kPatience, [this] { return opened_; });
+    }
+    if (unwinding) leave(rank);
+  }
+  void leave(int rank) noexcept override {
+    cudaDeviceSynchronize();  // an error is the rank's own: its next call says so
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [this] { return opened_; });
+    left_[static_cast<std::size_t>(rank)] = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, kPatience, [this] { return std::ranges::count(left_, false) == 0; });
   }
   bool stopping() const override { return stopping_; }
   unsigned* abort_flag() override { return abort_flag_.data(); }
@@ -371,6 +384,7 @@ class CudaRunState final : public RunState {
   std::thread opener_;
   std::vector<std::atomic<const char*>> doing_;
   std::vector<std::unique_ptr<RankHandles>> ended_;  // of the ranks that have ended before any stop
+  std::vector<bool> left_;                           // the rank's GPU is idle, and the rank enqueues no more
   std::atomic<bool> all_idle_ = true;                // their GPUs have no work left
 
   std::mutex registry_;
