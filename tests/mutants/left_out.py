@@ -37,7 +37,9 @@ LIMIT_S = 150  # of each run
 SEEDS = ("1", "2")
 NOT_NOTICED = "not noticed"
 HELPERS = "common/overlap/gpu/"
-WAITS = re.compile(HELPERS + r"(backend/virtual_team|ranks|signals|signal_barrier)\.")  # whose functions are waits and signals
+# Whose functions are waits and signals.
+WAITS = tuple(HELPERS + name for name in ("backend/virtual_run_state.cpp", "ranks.cpp", "ranks.hpp", "signals.cpp", "signals.hpp",
+                                          "signal_barrier.hpp"))
 HOST_CALLS = re.compile(r"cuda[A-Z]|cuStream|a barrier of host threads")
 
 Stack = Tuple[str, ...]  # a call's name, then its lines, innermost first: "chapters/NN_name/ring.cuh:59"
@@ -92,7 +94,7 @@ def sites(stacks: Set[Stack], chapter: str) -> Dict[str, Set[Stack]]:
             if file not in files and (own or file.startswith(HELPERS) and not on_host):
                 candidates.add(place)
             files.add(file)
-            if on_host and file.startswith("common/") and WAITS.match(file) is None:
+            if on_host and file.startswith("common/") and file not in WAITS:
                 break  # the helper's own wait
     found: Dict[str, Set[Stack]] = {}
     for place in sorted(candidates, key=_in_order):

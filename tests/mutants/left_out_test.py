@@ -57,6 +57,10 @@ class LeftOutTest(unittest.TestCase):
         with contextlib.redirect_stdout(self.output):
             return left_out.judge(chapter, listed)
 
+    def test_the_helpers_are_where_it_says(self) -> None:
+        for file in left_out.WAITS:
+            self.assertTrue((left_out.REPOSITORY / file).is_file(), file)
+
     def test_each_loss_is_noticed_or_listed(self) -> None:
         self.assertEqual(self.wrong([Listed("ring.cuh", "synchronize();", "the program has ended")]), [])
         self.assertIn("01_ring: 2 of 3 noticed (deadlock: 1, not noticed: 1, race: 1)", self.output.getvalue())

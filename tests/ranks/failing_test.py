@@ -20,7 +20,7 @@ PLACES = ("stream", "barrier", "constructor", "destructor", "gate", "kernel", "c
 HANG = ("hang", "--gpus", "2")
 PULLS = ("pulls", "--gpus", "3", "--timeout", "12")
 FAULT = ("fault", "--gpus", "2", "--timeout", "8")
-NOBODY = ("nobody", "--gpus", "2", "--timeout", "6")
+NOBODY = ("nobody", "--gpus", "2", "--timeout", "12")
 ENDED = ("ended", "--gpus", "3")
 AT_A_TIME = 3
 
@@ -95,7 +95,7 @@ class FailingTest(unittest.TestCase):
 
     def test_signal_that_nobody_raises(self) -> None:
         if BACKEND == "cuda":
-            self.expect(self.run_of(*NOBODY), 2, "not finished after 6 s",
+            self.expect(self.run_of(*NOBODY), 2, "not finished after 12 s",
                         "rank 0 waits for signal 0: expected 1, seen 0", "rank 1 waits for signal 0")
         else:
             for arguments in ((), ("--schedule", "5")):

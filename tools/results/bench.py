@@ -249,12 +249,23 @@ def peer_jobs(jobs: Sequence[Job]) -> List[Job]:
 
 
 def busy_gpus() -> List[str]:
-    """The GPUs that another program uses: its kernels and ours would take turns, so that times would be those of both."""
-    listed = subprocess.run(["nvidia-smi", "--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits"],
-                            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    """The GPUs that another program uses: its kernels and ours would take turns, so that times would be those of both. A program that
+    has no kernel just now may start one later; and in a container only the utilization shows that there is one."""
+    def listed(query: str) -> List[List[str]]:
+        found = subprocess.run(["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"], stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, check=False).stdout
+        return [row.split(", ") for row in found.splitlines()]
+
+    users = [(row[0], row[1]) for row in listed("compute-apps=gpu_uuid,pid") if len(row) == 2]
     ours = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [f"GPU {gpu} ({share} %)" for gpu, share in re.findall(r"(?m)^(\d+), (\d+)$", listed)
-            if int(share) > 10 and (not ours or gpu in ours.split(","))]
+    busy = []
+    for gpu, uuid, share in (row for row in listed("gpu=index,uuid,utilization.gpu") if len(row) == 3):
+        said = [f"process {process}" for user, process in users if user == uuid]
+        if share.isdecimal() and int(share) > 10:
+            said.append(f"{share} % busy")
+        if said and (not ours or {gpu, uuid} & set(ours.split(","))):
+            busy.append(f"GPU {gpu} ({', '.join(said)})")
+    return busy
 
 
 def publish(outcome: Outcome) -> None:
