@@ -17,7 +17,8 @@ namespace {
 const ChapterInfo kChapter = sparse_chapter({
     .name = "15_sparse_beyond",
     .summary = "The sum of row-sparse gradients: planned by bitmaps, summed by the owner of each row.",
-    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {8'000, 4, 300}, .duplicates = 20},
+    .on_virtual_gpus =
+        {.growing_to = 4, .gpus = 4, .iterations = 1, .sparse = {8'000, 4, 300}, .duplicates = 20},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {1500, 2, 100}, .duplicates = 3}},
 });
 

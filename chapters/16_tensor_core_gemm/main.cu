@@ -9,8 +9,12 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "16_tensor_core_gemm",
     .summary = "C = A B by our own kernel: TMA, wgmma, a ring of stages, persistent blocks.",
-    .on_virtual_gpus =
-        {.shape = {512, 0, 512}, .per_gpu = {0, 512, 0}, .gpus = 1, .iterations = 2, .warmup = 1},
+    .on_virtual_gpus = {.shape = {512, 0, 512},
+                        .per_gpu = {0, 512, 0},
+                        .growing_to = 2,
+                        .gpus = 1,
+                        .iterations = 1,
+                        .warmup = 1},
     .on_real_gpus =
         {.shape = {8192, 0, 8192}, .per_gpu = {0, 8192, 0}, .gpus = 1, .iterations = 30, .warmup = 5},
     .on_race_build =

@@ -13,7 +13,8 @@ const ChapterInfo kChapter = {
     .name = "17_gemm_on_signals",
     .summary =
         "All-gather, then product, in one kernel: it waits for each shard of A that copy engines push.",
-    .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 4, .iterations = 1},
+    .on_virtual_gpus =
+        {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .growing_to = 4, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {0, 0, 112}, .per_gpu = {70, 64, 0}, .gpus = 2, .iterations = 1}},

@@ -12,7 +12,8 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "18_ring_in_kernel",
     .summary = "All-gather, then product, in one kernel that passes A's tiles on while it multiplies them.",
-    .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 3, .iterations = 1},
+    .on_virtual_gpus =
+        {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .growing_to = 4, .gpus = 3, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {0, 0, 72}, .per_gpu = {24, 32, 0}, .gpus = 3, .iterations = 1}},

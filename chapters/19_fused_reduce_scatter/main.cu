@@ -14,7 +14,7 @@ const ChapterInfo kChapter = {
     .name = "19_fused_reduce_scatter",
     .summary = "C = X W, X by columns, W by rows: one kernel multiplies, sends partial tiles and adds them.",
     .on_virtual_gpus =
-        {.shape = {512, 512, 0}, .per_gpu = {0, 0, 128}, .gpus = 4, .iterations = 2, .warmup = 1},
+        {.shape = {512, 512, 0}, .per_gpu = {0, 0, 128}, .gpus = 4, .iterations = 1, .warmup = 1},
     .on_real_gpus =
         {.shape = {4096, 4096, 0}, .per_gpu = {0, 0, 4096}, .gpus = 4, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {70, 72, 0}, .per_gpu = {0, 0, 96}, .gpus = 2, .iterations = 1, .warmup = 0}},

@@ -17,7 +17,7 @@ namespace overlap {
 struct ChapterDefaults {
   MatmulShape shape = {};       ///< of the whole problem, and
   MatmulShape per_gpu = {};     ///< what each GPU adds to it
-  int growing_to = 8;           ///< virtual GPUs: more than these share the sizes of so many
+  int growing_to = 8;           ///< virtual GPUs: more than these share the sizes, or entries, of so many
   int gpus = 1;                 ///< at most: fewer if fewer are there
   int iterations = 1;           ///< timed runs
   int warmup = 0;               ///< runs before them that are not timed

@@ -105,8 +105,9 @@ class CommandLine {
   }
 
   void add_sparse_size(const char* group, const std::string& name, const std::string& what,
-                       std::int64_t least, std::int64_t& size) {
-    add_number(group, name, "SIZE", what + " (default " + std::to_string(size) + ")", least, kMaxBytes, size);
+                       std::int64_t least, std::int64_t& size, const std::string& more = "") {
+    add_number(group, name, "SIZE", what + " (default " + std::to_string(size) + more + ")", least, kMaxBytes,
+               size);
   }
 
   // --gpus and --gpus-per-node, with a higher limit if no GPU is needed.
@@ -120,13 +121,17 @@ class CommandLine {
     options_.gpus_given = gpus_.has_value();
   }
 
-  // Makes defaults fit the given options: no more entries than the table has rows, no duplicates without
-  // entries.
+  // Makes defaults fit the given options: no more entries than the table has rows, on many virtual GPUs as
+  // many together as on growing_to, no duplicates without entries.
   void fit_sparse_defaults() {
     SparseOptions& sparse = options_.sparse;
     const int apart = sparse.pattern == RowPattern::kDisjoint ? options_.gpus : 1;
-    if (app_.count("--entries") == 0)
+    if (app_.count("--entries") == 0) {
+      const int growing_to = chapter_.defaults().growing_to;
+      if (backend::modelled_time() && options_.gpus > growing_to)
+        sparse.shape.entries = std::max<std::int64_t>(1, sparse.shape.entries * growing_to / options_.gpus);
       sparse.shape.entries = std::min(sparse.shape.entries, sparse.shape.rows / apart);
+    }
     if (app_.count("--duplicates") == 0 && sparse.shape.entries == 0) sparse.duplicates = 0;
   }
 
@@ -165,7 +170,10 @@ class CommandLine {
       add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.shape.rows);
       add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.shape.features);
       add_sparse_size(kCommon, "--entries", "different rows in the gradient of each GPU", 0,
-                      options_.sparse.shape.entries);
+                      options_.sparse.shape.entries,
+                      backend::modelled_time()
+                          ? ", fewer on more than " + std::to_string(chapter_.defaults().growing_to)
+                          : "");
     } else {
       add_size("--m", "rows of A and C", &MatmulShape::m);
       add_size("--n", "columns of B and C", &MatmulShape::n);

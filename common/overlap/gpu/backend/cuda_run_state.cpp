@@ -1,7 +1,6 @@
 // Ranks on real GPUs: one thread of the operating system each. Stopping a run is the difficult part: GPUs
 // that wait for each other never give up by themselves, so everything that they may wait for is opened or
 // aborted.
-#include <cuda.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -11,9 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
-#include <optional>
 #include <thread>
 
+#include "overlap/gpu/backend/awaited_words.hpp"
 #include "overlap/gpu/backend/sticky_errors.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
@@ -25,8 +24,7 @@ namespace overlap {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 5s;         // for the ranks to join after a stop
-constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
+constexpr auto kPatience = 5s;  // for the ranks to join after a stop
 
 /// Destroys all communicators at the same time, each on a thread of its own as ranks do, because in NCCL each
 /// may wait for the others.
@@ -56,11 +54,10 @@ class CudaRunState final : public RunState {
       : size_(size),
         devices_(devices),
         abort_flag_(1),
-        seen_(static_cast<std::size_t>(devices) + 1),
         doing_(static_cast<std::size_t>(size)),
         ended_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size)),
-        sets_(static_cast<std::size_t>(size)) {
+        words_(size, devices) {
     for (auto& doing : doing_) doing = "";
     *abort_flag_.data() = 0;
     // Communicators have streams of their own, which are not counted here, and ranks that share a GPU may
@@ -68,12 +65,7 @@ class CudaRunState final : public RunState {
     if (shares_gpu()) {
       for (const auto& set : kept_handles().communicators.take_all()) destroy(set);
     }
-    // Made before all streams of the ranks: once all hardware queues hold waits, a write on a stream made
-    // later would never run. Kept ones are older than all streams that are kept.
-    for (int device = 0; device < devices; ++device) {
-      std::optional<Stream> kept = kept_handles().rescue.take(device);
-      rescue_.push_back(kept ? std::move(*kept) : Stream(device));
-    }
+    words_.make_streams();
     const std::lock_guard lock(active().mutex);
     active().run_state = this;
   }
@@ -81,7 +73,7 @@ class CudaRunState final : public RunState {
     if (stopping_) {
       drop_idle_handles();  // the rescue streams of the next run must not be younger than other streams
     } else {
-      for (Stream& stream : rescue_) kept_handles().rescue.give_back(stream.device(), std::move(stream));
+      words_.keep_streams();
     }
     const std::lock_guard lock(active().mutex);
     active().run_state = nullptr;
@@ -110,7 +102,7 @@ class CudaRunState final : public RunState {
     if (opener_.joinable()) opener_.join();
     if (!stopping_) keep_for_later();
     if (reason_.empty()) return;
-    std::fputs(waits_.c_str(), stderr);
+    std::fputs(words_.waits().c_str(), stderr);
     throw std::runtime_error(reason_);
   }
 
@@ -187,16 +179,8 @@ class CudaRunState final : public RunState {
 
   void waits_for(int rank, const char* what) override { doing_[static_cast<std::size_t>(rank)] = what; }
 
-  void add(const SignalWords& words) override {
-    const std::lock_guard lock(registry_);
-    words_.push_back(words);
-    // Signals are made by all ranks together: each rank's nth ones belong together.
-    if (words.raised != nullptr) words_.back().set = sets_[static_cast<std::size_t>(words.rank - first)]++;
-  }
-  void remove(const std::atomic<std::uint32_t>* awaited) override {
-    const std::lock_guard lock(registry_);
-    std::erase_if(words_, [&](const SignalWords& known) { return known.awaited == awaited; });
-  }
+  void add(const SignalWords& words) override { words_.add(words, words.rank - first); }
+  void remove(const std::atomic<std::uint32_t>* awaited) override { words_.remove(awaited); }
   void add(ncclComm* communicator) override {
     const std::lock_guard lock(registry_);
     communicators_.push_back(communicator);
@@ -265,93 +249,20 @@ class CudaRunState final : public RunState {
     }
   }
 
-  /// The word's value, read by a stream that waits for nothing; none if the GPU does not respond. The stream
-  /// is one of the word's own GPU: enqueued on another one, the copy would take its turn behind all pulls
-  /// from this GPU (see PeerBuffer), one of which may be what hangs.
-  std::optional<std::uint32_t> look(const SignalWords& words, int i, std::uint32_t* seen) {
-    if (words.device == SignalWords::kPinned) return __atomic_load_n(words.words + i, __ATOMIC_ACQUIRE);
-    const Stream& stream = rescue_[static_cast<std::size_t>(words.device)];
-    cudaSetDevice(stream.device());
-    if (cudaMemcpyAsync(seen, words.words + i, sizeof(std::uint32_t), cudaMemcpyDefault, stream) !=
-        cudaSuccess)
-      return std::nullopt;
-    return finished(stream) ? std::optional(*seen) : std::nullopt;
-  }
-
-  /// A stream that reaches the GPU's memory and does not depend on its streams: a stream of another GPU, if
-  /// there is one.
-  cudaStream_t rescue_stream(int device) {
-    const Stream& stream = rescue_[static_cast<std::size_t>((device + 1) % devices_)];
-    cudaSetDevice(stream.device());
-    return stream;
-  }
-
-  static bool finished(cudaStream_t stream) {
-    const auto until = std::chrono::steady_clock::now() + kLookPatience;
-    while (cudaStreamQuery(stream) == cudaErrorNotReady) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(1ms);
-    }
-    return true;
-  }
-
-  /// Opens the words for which each GPU waits, from another GPU, all at the same time: a GPU whose calls are
-  /// blocked by a call that waits for it continues once its words are opened, and then opens others.
+  /// Opens all words and aborts all communicators, at the same time.
   void open_everything() {
     {
       const std::lock_guard lock(registry_);
-      std::vector<std::thread> openers;
-      for (int device = SignalWords::kPinned; device < devices_; ++device)
-        openers.emplace_back([this, device] { open(device); });
+      std::vector<std::thread> aborts;
       for (ncclComm* communicator : communicators_)
-        openers.emplace_back([communicator] { ncclCommAbort(communicator); });
-      for (std::thread& opener : openers) opener.join();
+        aborts.emplace_back([communicator] { ncclCommAbort(communicator); });
+      words_.open();
+      for (std::thread& abort : aborts) abort.join();
       communicators_.clear();
     }
     const std::lock_guard lock(mutex_);
     opened_ = true;
     changed_.notify_all();
-  }
-
-  /// Opens the words in the memory of that GPU, and records the ranks that wait for them.
-  void open(int device) {
-    std::uint32_t* seen = seen_.data() + (device + 1);
-    for (const SignalWords& words : words_) {
-      if (words.device != device) continue;
-      for (int i = 0; i < words.count; ++i) {
-        const std::uint32_t awaited = words.awaited[i];
-        const auto value = look(words, i, seen);
-        if (awaited != 0 && (!value || static_cast<std::int32_t>(*value - awaited) < 0))
-          note_wait(words, i, value);
-        const std::uint32_t open = awaited + kOpen;
-        if (device == SignalWords::kPinned) {
-          __atomic_store_n(words.words + i, open, __ATOMIC_RELEASE);
-        } else {
-          cuStreamWriteValue32(rescue_stream(device), reinterpret_cast<CUdeviceptr>(words.words + i), open,
-                               CU_STREAM_WRITE_VALUE_DEFAULT);
-        }
-      }
-    }
-    if (device != SignalWords::kPinned) finished(rescue_stream(device));
-  }
-
-  void note_wait(const SignalWords& words, int i, const std::optional<std::uint32_t>& seen) {
-    const std::lock_guard lock(mutex_);
-    waits_ += "  rank " + std::to_string(words.rank) + " waits for " + words.name + " " + std::to_string(i) +
-              ": expected " + std::to_string(words.awaited[i]) + ", seen " +
-              (seen ? std::to_string(*seen) : "nothing") + raised_by(words, i) + "\n";
-  }
-
-  /// The rank that raises the word, and the position of its host; "" if no rank has raised it.
-  std::string raised_by(const SignalWords& words, int i) const {
-    for (const SignalWords& raiser : words_) {
-      if (raiser.raised == nullptr || words.raised == nullptr || raiser.set != words.set) continue;
-      const std::uint32_t raised = raiser.raised[words.rank * words.count + i];
-      if (raised == 0) continue;
-      return " (rank " + std::to_string(raiser.rank) + " raises it; its host has enqueued " +
-             std::to_string(raised) + ")";
-    }
-    return "";
   }
 
   /// Ends the process, the only way out of a call that never returns; mutex_ is held.
@@ -363,15 +274,13 @@ class CudaRunState final : public RunState {
       const char* what = doing_[static_cast<std::size_t>(rank)];
       if (*what != '\0') std::fprintf(stderr, "  rank %d waits for %s\n", first + rank, what);
     }
-    std::fputs(waits_.c_str(), stderr);
+    std::fputs(words_.waits().c_str(), stderr);
     std::fflush(nullptr);
     std::_Exit(kExitFailed);
   }
 
   int size_, devices_;
   PinnedBuffer<unsigned> abort_flag_;
-  PinnedBuffer<std::uint32_t> seen_;  // by GPU, the pinned words first
-  std::vector<Stream> rescue_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -388,10 +297,8 @@ class CudaRunState final : public RunState {
   std::atomic<bool> all_idle_ = true;                // their GPUs have no work left
 
   std::mutex registry_;
-  std::vector<SignalWords> words_;
-  std::vector<int> sets_;  // number of Signals that a rank has made
+  AwaitedWords words_;
   std::vector<ncclComm*> communicators_;
-  std::string waits_;
 };
 
 }  // namespace
