@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/program/options.hpp"
 
@@ -38,6 +39,13 @@ TEST(SparseOptionsTest, Defaults) {
   EXPECT_EQ(options.sparse.duplicates, 6);
   EXPECT_EQ(options.sparse.pattern, RowPattern::kUniform);
   EXPECT_EQ(options.sparse.index, IndexType::kInt32);
+  EXPECT_EQ(options.timeout_s, backend::modelled_time() ? 0 : 240);
+}
+
+TEST(SparseOptionsTest, ManyVirtualGpusHaveAsManyEntriesAsEight) {
+  EXPECT_EQ(parsed({"--gpus", "8"}).sparse.shape.entries, 60);
+  EXPECT_EQ(parsed({"--gpus", "12"}).sparse.shape.entries, backend::modelled_time() ? 40 : 60);
+  EXPECT_EQ(parsed({"--gpus", "12", "--entries", "50"}).sparse.shape.entries, 50);
 }
 
 TEST(SparseOptionsTest, Values) {
