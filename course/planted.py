@@ -108,8 +108,10 @@ def runs(chapter: str, sizes: str = "") -> List[List[str]]:
     manifest = all_chapters()[chapter]
     own = str(manifest.tests.get("blank", ""))
     words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[manifest.kind]).split()
+    if "--iterations" not in words:
+        words += ["--iterations", "1", "--warmup", "0"]
     gpus = (1,) if re.search(r"--gpus 1\b", own) else GPUS
-    return [["--gpus", str(number), *words, "--iterations", "1", "--warmup", "0"] for number in gpus]
+    return [["--gpus", str(number), *words] for number in gpus]
 
 
 def cases(error: Planted) -> List[List[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
-from course import tasks  # noqa: E402
+from course import planted, tasks  # noqa: E402
 
 HEADER = "// [task load: what?]\nint a;\n// [/task]\n// [task wait: when?]\nint b;\n// [/task]\n"
 KEYS = {"kind": "rebuild", "file": "lesson.cuh", "regions": "load, wait", "minutes": "20", "difficulty": "2", "points": "10",
@@ -161,6 +161,13 @@ class OurTasksTest(unittest.TestCase):
                 kinds = [task.kind for task in tasks.check_chapter(chapter).values()]
                 self.assertIn(kinds.count("rebuild"), range(2, 7))
                 self.assertGreaterEqual(kinds.count("find"), 3)
+
+    def test_no_run_has_an_option_twice(self) -> None:
+        """Programs refuse that. (cases_test.py makes these runs.)"""
+        for chapter in tasks.chapters_with_tasks():
+            for words in planted.runs(chapter.name):
+                options = [word for word in words if word.startswith("--")]
+                self.assertEqual(len(options), len(set(options)), words)
 
     def test_the_teaching_guide_lists_them(self) -> None:
         page = (REPOSITORY / "docs" / "teaching.md").read_text(encoding="utf-8")
