@@ -48,9 +48,9 @@ class RunState {
   /// Stops the run if an exception passes through `rank`. In a run that is being stopped, returns once
   /// nothing on the GPUs waits any more; if an exception passes, it also leave()s.
   virtual void stop_if_unwinding(int rank) noexcept = 0;
-  /// In a run that is being stopped, by a rank that enqueues no more: returns once all ranks have called it
-  /// and their GPUs are idle. Kernels whose waits were opened continue, and may still access this rank's
-  /// memory. (Virtual GPUs end such kernels.)
+  /// Called by a rank that enqueues no more, in a run that is being stopped: returns once all ranks have left
+  /// and their GPUs are idle, or after 5 s. Kernels whose waits were opened continue, and may still access
+  /// this rank's memory. (Virtual GPUs end such kernels.)
   virtual void leave(int /*rank*/) noexcept {}
   /// False if the run is being stopped.
   virtual bool barrier(int rank) = 0;

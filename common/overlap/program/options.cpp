@@ -121,8 +121,8 @@ class CommandLine {
     options_.gpus_given = gpus_.has_value();
   }
 
-  // Makes defaults fit the given options: no more entries than the table has rows, on many virtual GPUs as
-  // many together as on growing_to, no duplicates without entries.
+  // Makes defaults fit the given options: no more entries than the table has rows, on more than growing_to
+  // virtual GPUs no more in all than on growing_to, and no duplicates without entries.
   void fit_sparse_defaults() {
     SparseOptions& sparse = options_.sparse;
     const int apart = sparse.pattern == RowPattern::kDisjoint ? options_.gpus : 1;
