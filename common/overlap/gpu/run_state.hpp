@@ -49,7 +49,7 @@ class RunState {
   /// nothing on the GPUs waits any more; if an exception passes, it also leave()s.
   virtual void stop_if_unwinding(int rank) noexcept = 0;
   /// Called by a rank that enqueues no more, in a run that is being stopped: returns once all ranks have left
-  /// and their GPUs are idle, or after 5 s. Kernels whose waits were opened continue, and may still access
+  /// and their GPUs are idle, or 3 s after the stop. Kernels whose waits were opened continue, and may access
   /// this rank's memory. (Virtual GPUs end such kernels.)
   virtual void leave(int /*rank*/) noexcept {}
   /// False if the run is being stopped.

@@ -24,7 +24,8 @@ namespace overlap {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 5s;  // for the ranks to join after a stop
+constexpr auto kPatience = 5s;         // for the ranks to join after a stop
+constexpr auto kPatienceToLeave = 3s;  // shorter: if others hang, the rank that failed can still say why
 
 /// Destroys all communicators at the same time, each on a thread of its own as ranks do, because in NCCL each
 /// may wait for the others.
@@ -135,6 +136,7 @@ class CudaRunState final : public RunState {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
       stopping_ = true;
+      stopped_at_ = std::chrono::steady_clock::now();
       culprit = rank;
       __atomic_store_n(abort_flag_.data(), 1u, __ATOMIC_RELEASE);
       changed_.notify_all();
@@ -165,7 +167,8 @@ class CudaRunState final : public RunState {
     std::unique_lock lock(mutex_);
     left_[static_cast<std::size_t>(rank)] = true;
     changed_.notify_all();
-    changed_.wait_for(lock, kPatience, [this] { return std::ranges::count(left_, false) == 0; });
+    changed_.wait_until(lock, stopped_at_ + kPatienceToLeave,
+                        [this] { return std::ranges::count(left_, false) == 0; });
   }
   bool stopping() const override { return stopping_; }
   unsigned* abort_flag() override { return abort_flag_.data(); }
@@ -288,6 +291,7 @@ class CudaRunState final : public RunState {
   const std::function<void()>* handed_over_ = nullptr;  // by on_main_thread(), until the call has returned
   std::uint64_t generation_ = 0;
   std::atomic<bool> stopping_ = false;
+  std::chrono::steady_clock::time_point stopped_at_;
   bool opened_ = false;
   std::string reason_, reason_of_culprit_;
   std::thread opener_;
