@@ -8,8 +8,11 @@ museum/NAME.cheat changes the header of chapter 03:
   --- original / --- cheat (both once or more) / --- end: as in tests/mutants
 
   museum_test.py --list                             the table
-  museum_test.py [--behind-the-gate] [NAME ...]     after ./lab grade 03, which builds what is needed
+  museum_test.py [--behind-the-gate] [--turn DAY] [NAME ...]     after ./lab grade 03, which builds what is needed
+
+--turn: a seventh of them, of which each has its turn once in seven days (tests/CMakeLists.txt).
 """
+import argparse
 import dataclasses
 import pathlib
 import re
@@ -26,7 +29,7 @@ from points import Grade  # noqa: E402
 from processes import processes  # noqa: E402
 
 MUSEUM = pathlib.Path(__file__).resolve().parent / "museum"
-SECONDS = 60.0  # for each cheat
+SECONDS = 90.0  # for each cheat; one that is slow takes 40 on an idle machine of 2 cores
 CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
 
 
@@ -110,16 +113,31 @@ def _graded(header: str, cheats: List[Cheat], settings: grader.Settings, behind:
     return failed
 
 
+def parse() -> argparse.Namespace:
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--behind-the-gate", action="store_true", dest="behind")
+    parser.add_argument("--turn", type=int, metavar="DAY")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.names if not (MUSEUM / f"{name}.cheat").is_file()]
+    if unknown:
+        parser.error(f"there is no cheat named {unknown[0]}")
+    return chosen
+
+
 def main() -> int:
-    words = sys.argv[1:]
-    behind = "--behind-the-gate" in words
-    names = [word for word in words if not word.startswith("-")]
-    cheats = [read(path) for path in sorted(MUSEUM.glob("*.cheat")) if not names or path.stem in names]
-    if "--list" in words:
+    chosen = parse()
+    behind = chosen.behind
+    cheats = [read(path) for path in sorted(MUSEUM.glob("*.cheat")) if not chosen.names or path.stem in chosen.names]
+    if chosen.list:
         print("\n".join(f"{cheat.name:32} {cheat.points:3g}  {cheat.refused.partition(': ')[0]:7} {cheat.why}" for cheat in cheats))
         return 0
     if behind:
         cheats = [cheat for cheat in cheats if cheat.behind]
+    if chosen.turn is not None:
+        cheats = cheats[chosen.turn % 7::7]
     if grader.why_not_all():
         print(f"skipped: {grader.why_not_all()}")
         return 77

@@ -30,10 +30,10 @@ TERM: Dict[str, List[Tuple[str, str, str]]] = {
         ("race", "race_product_does_not_wait", "10 * * * 0 * *"), ("uneven", "rows_of_equal_shards", "10 20 * * * * *")],
     "04_copy_engine": [
         ("honest", "", "10 20 15 15 20 10 10"), ("blank", "", "10 0 0 * 0 0 0"), ("broken", "not C++", "0 0 0 0 0 0 0"),
-        ("refused", "#include <unistd.h>", "0 0 0 0 0 0 0")],
+        ("refused", "#include <sys/ptrace.h>", "0 0 0 0 0 0 0")],
     "06_reduce_scatter": [
         ("honest", "", "10 20 15 15 20 10 10"), ("blank", "", "10 0 * * 0 0 0"), ("broken", "not C++", "0 0 0 0 0 0 0"),
-        ("refused", "#include <unistd.h>", "0 0 0 0 0 0 0")],
+        ("refused", "#include <sys/ptrace.h>", "0 0 0 0 0 0 0")],
 }
 
 
