@@ -209,12 +209,25 @@ def run(command: List[str], **variables: str) -> str:
     return done.stdout.replace(f"{REPOSITORY}/", "")
 
 
+def _name_by_text(reference: pathlib.Path) -> None:
+    """Doxygen names a variable of JavaScript after each source. One that begins with a digit, of a chapter's folder, is no name,
+    so the navigation finds it as a property of the window."""
+    for script in reference.glob("[0-9]*.js"):
+        script.write_text(re.sub(r"^var (\S+) =", r'window["\1"] =', script.read_text(encoding="utf-8")), encoding="utf-8")
+    navigation = reference / "navtree.js"
+    text, found = re.subn(r"return eval\((n\.replace\(.*\))\);", r"return window[\1];", navigation.read_text(encoding="utf-8"))
+    refuse([] if found == 1 else ["navtree.js of this Doxygen looks up its data in another way"])
+    navigation.write_text(text, encoding="utf-8")
+
+
 def make_reference(folder: pathlib.Path) -> Dict[str, str]:
     """Runs Doxygen, which writes folder/pages/reference. Returns its page of each source."""
     said = run(["doxygen", "docs/site/Doxyfile"], OVERLAP_SITE=str(folder))
     refuse([line for line in said.splitlines() if line and not _NEEDS_NONE.search(line)])
     sources = {}
-    for page in (folder / "pages" / "reference").glob("*.html"):
+    reference = folder / "pages" / "reference"
+    _name_by_text(reference)
+    for page in reference.glob("*.html"):
         text = page.read_text(encoding="utf-8")
         for title in _SHOWS.findall(text):
             sources[title] = page.name
