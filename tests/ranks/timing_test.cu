@@ -127,8 +127,8 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
     std::vector<int> expected = {0, 1};
     for (int i = 0; i < kWarmup + kIterations; ++i) expected.insert(expected.end(), {0, 0, 1, 1});
     for (int i = 0; i < 3; ++i) {
-      expected.insert(expected.end(), VariantTimes::calls_at_once(), 0);
-      expected.insert(expected.end(), VariantTimes::calls_at_once(), 1);
+      expected.insert(expected.end(), VariantTimes::calls_at_once(rank.size()), 0);
+      expected.insert(expected.end(), VariantTimes::calls_at_once(rank.size()), 1);
     }
     EXPECT_EQ(calls, expected);
 
@@ -182,7 +182,8 @@ TEST_P(RankTimingTest, OnlyTimedCallsCountAndOfTheirTimesTheMedianDoes) {
     const int w = 30 * kUnit, s = kUnit / 3, l = 5 * kUnit;
     std::vector<int> rounds = {w, w, w, w, w, s, s, kUnit, kUnit, l, l};
     for (const int of_batch : {s, kUnit, l})  // three batches of calls
-      rounds.insert(rounds.end(), static_cast<std::size_t>(VariantTimes::calls_at_once()), of_batch);
+      rounds.insert(rounds.end(), static_cast<std::size_t>(VariantTimes::calls_at_once(rank.size())),
+                    of_batch);
     const auto uneven = time_variants(rank, {by_call(sink, rounds)}, 3, 2).front();
     EXPECT_EQ(uneven.device_ms.samples, 3);
     EXPECT_EQ(uneven.host_ms.samples, 3);

@@ -24,9 +24,9 @@ Scheduler::Scheduler(const Devices& devices, HostThreads& hosts, std::optional<s
 void Scheduler::collect() {
   steps_.clear();
   for (const auto& device : devices_) {
-    for (const auto& stream : device->streams()) {
+    for (const Stream* stream : device->busy_streams()) {
       Operation* next = stream->head();
-      if (next != nullptr && next->begun) {
+      if (next->begun) {
         next->offer(steps_);
         next = stream->dependent();
         if (next != nullptr && next->begun) {
@@ -174,10 +174,7 @@ bool Scheduler::run_to(double now) {
 
 bool Scheduler::drain() {
   for (collect(); !steps_.empty() && !nothing_but_idle_polls(); collect()) take(choose());
-  return std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
-    return std::all_of(device->streams().begin(), device->streams().end(),
-                       [](const auto& stream) { return stream->head() == nullptr; });
-  });
+  return std::ranges::all_of(devices_, [](const auto& device) { return device->busy_streams().empty(); });
 }
 
 std::string Scheduler::describe() const {

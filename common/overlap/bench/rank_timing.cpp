@@ -144,7 +144,8 @@ std::vector<VariantTimes> time_all(Rank* rank, const std::vector<TimedVariant>& 
   for (int i = 0; back_to_back && i < std::min(iterations, 3); ++i) {
     for (std::size_t v = 0; v < variants.size(); ++v) {
       if (by_gpu(variants[v]))
-        samples[v].back_to_back_ms.push_back(host_ms(rank, variants[v], VariantTimes::calls_at_once()));
+        samples[v].back_to_back_ms.push_back(
+            host_ms(rank, variants[v], VariantTimes::calls_at_once(rank->size())));
     }
   }
   std::vector<VariantTimes> times;
@@ -155,7 +156,10 @@ std::vector<VariantTimes> time_all(Rank* rank, const std::vector<TimedVariant>& 
 
 }  // namespace
 
-int VariantTimes::calls_at_once() { return backend::modelled_time() ? 5 : 20; }
+int VariantTimes::calls_at_once(int ranks) {
+  if (!backend::modelled_time()) return 20;
+  return ranks > 16 ? 2 : 5;
+}
 
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
                                         int warmup, bool back_to_back) {

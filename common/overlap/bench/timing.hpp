@@ -58,15 +58,16 @@ struct VariantTimes {
   /// One call with the host's part, from a barrier of the hosts until the last of them knows that its GPU is
   /// done.
   Summary host_ms;
-  /// calls_at_once() calls enqueued at once, divided by their number; 0 if that was not timed.
+  /// calls_at_once(ranks) calls enqueued at once, divided by their number; 0 if that was not timed.
   double back_to_back_ms = 0;
   /// Medians of its phases, each on the slowest rank; of the last one, "all_reduce", see below.
   std::vector<Phase> phases = {};
   /// How much later the last rank entered the all-reduce than the first. "all_reduce" is the shortest of any
   /// rank: that of the last one, which waits for no other.
   double skew_ms = 0;
-  /// Calls enqueued at once: 20; on virtual GPUs 5, whose modelled time settles sooner.
-  static int calls_at_once();
+  /// Calls enqueued at once: 20; on virtual GPUs 5, whose modelled time settles sooner, and with more than 16
+  /// ranks 2, because these calls take most of a run's time.
+  static int calls_at_once(int ranks);
 };
 
 /// Times the variants interleaved, so that changes of clocks, temperature and caches affect all of them

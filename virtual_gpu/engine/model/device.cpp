@@ -200,18 +200,18 @@ Device::Device(int id, const Machine& machine)
       to_host_(1),
       between_gpus_(machine.copy_engines),
       local_(1) {
-  streams_.push_back(std::make_unique<Stream>(id, 0, true));
+  streams_.push_back(std::make_unique<Stream>(busy_, id, 0, true));
 }
 
 Stream& Device::add_stream(bool blocking) {
   collect_streams();
-  streams_.push_back(std::make_unique<Stream>(id_, next_stream_++, blocking));
+  streams_.push_back(std::make_unique<Stream>(busy_, id_, next_stream_++, blocking));
   return *streams_.back();
 }
 
 std::shared_ptr<Stream> Device::add_branch(const std::string& what) {
   collect_streams();
-  streams_.push_back(std::make_shared<Stream>(id_, next_stream_++, false, what));
+  streams_.push_back(std::make_shared<Stream>(busy_, id_, next_stream_++, false, what));
   return streams_.back();
 }
 

@@ -121,6 +121,8 @@ class Device {
 
   /// Its streams; the first is the legacy default stream.
   const std::vector<std::shared_ptr<Stream>>& streams() const { return streams_; }
+  /// Those that hold operations.
+  const BusyStreams& busy_streams() const { return busy_; }
   Stream& default_stream() { return *streams_.front(); }
   Stream& add_stream(bool blocking);
   /// A stream for one branch of an executable graph; `what`: for its name.
@@ -170,6 +172,7 @@ class Device {
 
  private:
   int id_;
+  BusyStreams busy_;
   std::vector<std::shared_ptr<Stream>> streams_;
   int next_stream_ = 1;
   std::set<int> peers_;

@@ -54,12 +54,14 @@ void Stream::push(std::unique_ptr<Operation> operation) {
   }
   last_kernel_ = operation->as_primary();
   last_ = operation->done;
+  if (queue_.empty()) busy_.insert(std::ranges::upper_bound(busy_, number_, {}, &Stream::number), this);
   queue_.push_back(std::move(operation));
 }
 
 void Stream::pop(double end) {
   free_at_ = std::max(free_at_, end);
   queue_.pop_front();
+  if (queue_.empty()) std::erase(busy_, this);
 }
 
 void Stream::discard(double now, const void* order) {
@@ -70,6 +72,7 @@ void Stream::discard(double now, const void* order) {
   hb::release(contexts_.own(), order);
   for (const auto& operation : queue_) operation->discarded(now);
   queue_.clear();
+  std::erase(busy_, this);
 }
 
 bool Stream::can_begin(const Operation& operation, double& time) const {

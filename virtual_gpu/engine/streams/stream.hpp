@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/kernel/stream_contexts.hpp"
 #include "engine/streams/capture.hpp"
@@ -11,17 +12,23 @@
 
 namespace vgpu {
 
+class Stream;
+
+/// The streams of one GPU that hold operations, by number: most streams hold none.
+using BusyStreams = std::vector<Stream*>;
+
 /// A queue of operations that run one after the other.
 class Stream {
  public:
-  /// `what`: for its name, "stream2" if it is one of the program's.
-  Stream(int device, int number, bool blocking, const std::string& what)
+  /// `busy`: it enters and leaves these. `what`: for its name, "stream2" if it is one of the program's.
+  Stream(BusyStreams& busy, int device, int number, bool blocking, const std::string& what)
       : contexts_("gpu" + std::to_string(device) + "/" + what, device),
+        busy_(busy),
         device_(device),
         number_(number),
         blocking_(blocking) {}
-  Stream(int device, int number, bool blocking)
-      : Stream(device, number, blocking, "stream" + std::to_string(number)) {}
+  Stream(BusyStreams& busy, int device, int number, bool blocking)
+      : Stream(busy, device, number, blocking, "stream" + std::to_string(number)) {}
 
   void push(std::unique_ptr<Operation> operation);
   /// The operation that runs or is next to run; nullptr if there is none.
@@ -66,6 +73,7 @@ class Stream {
   std::shared_ptr<Primary> last_kernel_;  // if it was enqueued last
   CapturePosition captured_;
   bool destroyed_ = false;
+  BusyStreams& busy_;
   int device_;
   int number_;
   bool blocking_;
