@@ -178,10 +178,9 @@ class BrowserTest(unittest.TestCase):
 
     def test_tables_show_their_figures_first_on_a_phone(self) -> None:
         """The columns of figures follow the names of the rows; when the phone is turned, the usual order returns."""
-        machine = "2 x H100 80GB HBM3: 2048 x 8192 x 4096"
         for page, section, mark, name, figures, wide in (
                 ("index.html", "dense-hide-the-transfers-behind-the-gemm", "chapter", "chapter", "x GEMM only", ["chapter", "idea"]),
-                (PAGE, "measured", machine, "variant", machine, ["variant", machine]),
+                (PAGE, "measured", "HBM3", "variant", "2 x H100", ["variant", "2 x H100 80GB HBM3: 2048 x 8192 x 4096"]),
                 (PAGE, "measured", "exposed", "variant", "time, us", ["M x N x K", "GPUs"]),
                 ("chapters/08_sparse_baselines/index.html", "measured", "variant", "variant", "G", ["table, rows of each GPU", "GPUs"])):
             self.look(NARROW)
@@ -386,10 +385,9 @@ class BrowserTest(unittest.TestCase):
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         try:
             shown = self.browser.execute_script(
-                "const timeline = document.querySelector('object.timeline').contentDocument;"
-                "return [...['.md-sidebar', '.md-header', '.headerlink', '.md-footer__link'].map(name => document.querySelector(name)),"
-                " timeline.querySelector('.button'), timeline.querySelector('rect.bar')]"
-                ".map(element => element.getClientRects().length > 0)")
+                "const timeline = document.querySelector('object.timeline').contentDocument; return [..."
+                "['.md-sidebar', '.md-header', '.headerlink', '.md-footer__link'].map(name => document.querySelector(name)),"
+                " timeline.querySelector('.button'), timeline.querySelector('rect.bar')].map(one => one.getClientRects().length > 0)")
         finally:
             self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
         self.assertEqual(shown, [False] * 5 + [True])
