@@ -209,7 +209,7 @@ def run(command: List[str], **variables: str) -> str:
     return done.stdout.replace(f"{REPOSITORY}/", "")
 
 
-def _name_by_text(reference: pathlib.Path) -> None:
+def name_by_text(reference: pathlib.Path) -> None:
     """Doxygen names a variable of JavaScript after each source. One that begins with a digit, of a chapter's folder, is no name,
     so the navigation finds it as a property of the window."""
     for script in reference.glob("[0-9]*.js"):
@@ -225,9 +225,7 @@ def make_reference(folder: pathlib.Path) -> Dict[str, str]:
     said = run(["doxygen", "docs/site/Doxyfile"], OVERLAP_SITE=str(folder))
     refuse([line for line in said.splitlines() if line and not _NEEDS_NONE.search(line)])
     sources = {}
-    reference = folder / "pages" / "reference"
-    _name_by_text(reference)
-    for page in reference.glob("*.html"):
+    for page in (folder / "pages" / "reference").glob("*.html"):
         text = page.read_text(encoding="utf-8")
         for title in _SHOWS.findall(text):
             sources[title] = page.name
@@ -242,6 +240,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     shutil.rmtree(pages, ignore_errors=True)
     pages.mkdir(parents=True)
     staging = Staging(pages, make_reference(folder))
+    name_by_text(pages / "reference")
     staging.add_pages()
     settings = {"INHERIT": str(SITE / "mkdocs.yml"), "theme": {"custom_dir": str(SITE / "theme")}, "nav": staging.nav()}
     (folder / "mkdocs.yml").write_text(json.dumps(settings), encoding="utf-8")

@@ -121,6 +121,20 @@ class NavTest(unittest.TestCase):
         self.assertIn("docs/new.md", nav[-2]["Contributing"])
 
 
+class NavigationTest(FolderTest):
+    def test_sources_whose_names_begin_with_a_digit_are_found_by_text(self) -> None:
+        script, other, navigation = (self.folder / name for name in ("09__x_8hpp.js", "x_8hpp.js", "navtree.js"))
+        script.write_text("var 09__x_8hpp =\n[\n];")
+        other.write_text("var x_8hpp =\n[\n];")
+        navigation.write_text("  return eval(n.replace(/\\-/g,'_'));\n")
+        build_site.name_by_text(self.folder)
+        self.assertEqual(script.read_text(), 'window["09__x_8hpp"] =\n[\n];')
+        self.assertEqual(other.read_text(), "var x_8hpp =\n[\n];")
+        self.assertEqual(navigation.read_text(), "  return window[n.replace(/\\-/g,'_')];\n")
+        with self.assertRaisesRegex(SystemExit, "in another way"):
+            build_site.name_by_text(self.folder)
+
+
 class ReferenceTest(unittest.TestCase):
     def made(self, said: str) -> None:
         with mock.patch.object(build_site, "run", return_value=said):
