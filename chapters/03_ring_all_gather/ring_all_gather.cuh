@@ -54,7 +54,7 @@ class RingAllGatherMatmul {
  public:
   /// Collective. Allocates the slots; then sends and multiplies once, because NCCL connects two neighbours at
   /// their first transfer, and CUDA loads a kernel at its first launch. Throws Skip if ranks share a GPU,
-  /// CudaError if there is too little memory, NcclError.
+  /// CudaError if there is too little memory, NcclError if NCCL fails.
   RingAllGatherMatmul(Rank& rank, MatmulShape whole)
       : rank_(rank),
         whole_(whole),
@@ -123,7 +123,7 @@ class RingAllGatherMatmul {
     return balanced_share(whole_.m, rank_.size(), shard).size() * whole_.k;
   }
 
-  /// The slot into which the shard of a step is received: each step has its own.
+  /// The slot that is filled in a step, with the next step's shard: each step has its own.
   T* slot(int step) const { return slots_[step].data(); }
   /// The shard that is multiplied in a step: the first one is the caller's, and is read in place.
   const T* shard_at(int step, const T* a) const { return step == 0 ? a : slot(step - 1); }
@@ -137,8 +137,8 @@ class RingAllGatherMatmul {
   }
 
   // ---- Every step but the last: send a shard to the left, receive the next one from the right -------------
-  // The shard to send was received in the previous step, on the same stream: stream order suffices, and no
-  // event is needed.
+  // After step 0 the shard to send was received in the previous step, on the same stream: stream order
+  // suffices, and no event is needed.
   void pass_on(int step, const T* a) {
     const TimelineScope name("step ", step, ": pass shard ", shard_in_step(rank_.id(), rank_.size(), step));
     // [task transfer: which shard is sent and which is received, and how do all ranks avoid a deadlock?]

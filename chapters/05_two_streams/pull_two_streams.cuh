@@ -1,5 +1,5 @@
 // Chapter 05: C = A B, where rank r has rows of A and columns of B, the way PyTorch's "async TP" computes it.
-// Each rank publishes a copy of its shard of A in peer memory; after a barrier every rank pulls the others'
+// Each rank publishes a copy of its shard of A in peer memory; after a barrier every rank d pulls the others'
 // shards, d + 1, d + 2, ..., and multiplies each as soon as it has arrived. Shards alternate between two
 // streams, a pull and its GEMM on each:
 //
@@ -123,7 +123,7 @@ class PullTwoStreams {
   void pull_and_multiply(const T* b, T* c, cudaStream_t stream) {
     // All pulls from a GPU are in one queue, in the order in which the hosts enqueued them (see PeerBuffer).
     // So enqueue a pull only when all work that the pull waits for has been enqueued. Otherwise the pull of a
-    // rank that is a call ahead waits for a slower rank's signal, and blocks that rank's pulls in the queue.
+    // rank that is a call ahead waits for a slower rank's signal, and blocks the slower rank's pulls.
     rank_.barrier();
     for (int step = 1; step < rank_.size(); ++step) {
       const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();

@@ -46,7 +46,7 @@ class RingTwoStreams {
       ring_.also_begin(rank_.transfer_stream(1));
     }
     // ---- Steps: enqueue the GEMM first, because the GPU idles until the host has enqueued the first GEMM.
-    // The push may be enqueued second, because it takes less time than a GEMM.
+    // The push may be enqueued second, because it needs no multiprocessor.
     for (int step = 0; step < rank_.size(); ++step) {
       // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
       const cudaStream_t on = step % 2 == 0 ? stream : second;
