@@ -29,7 +29,7 @@ from points import Grade  # noqa: E402
 from processes import processes  # noqa: E402
 
 MUSEUM = pathlib.Path(__file__).resolve().parent / "museum"
-SECONDS = 90.0  # for each cheat; one that is slow takes 40 on an idle machine of 2 cores
+SECONDS = 90.0  # for each cheat; the slowest one took 60 beside other work
 CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
 
 
