@@ -4,7 +4,8 @@
   "use strict";
   const phone = matchMedia("(max-width: 44.9em)");
   const text = cell => (cell ? cell.textContent.trim() : "");
-  const isFigure = words => /^[-+x]?\.?\d[\d.,x %()]*( ?[^\s\d]{1,5})?$|^(-|not run|see below)?$/.test(words);
+  const isShape = words => /\d x \d/.test(words);  // 4096 x 16384 x 4096
+  const isFigure = words => !isShape(words) && /^[-+x]?\.?\d[\d.,x %()]*( ?[^\s\d]{1,5})?$|^(-|not run|see below)?$/.test(words);
 
   function arrange(table) {
     const rows = Array.from(table.rows), cells = rows.map(row => Array.from(row.cells));

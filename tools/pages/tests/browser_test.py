@@ -182,7 +182,7 @@ class BrowserTest(unittest.TestCase):
                 ("index.html", "dense-hide-the-transfers-behind-the-gemm", "chapter", "chapter", "x GEMM only", ["chapter", "idea"]),
                 (PAGE, "measured", "HBM3", "variant", "2 x H100", ["variant", "2 x H100 80GB HBM3: 2048 x 8192 x 4096"]),
                 (PAGE, "measured", "exposed", "variant", "time, us", ["M x N x K", "GPUs"]),
-                ("chapters/08_sparse_baselines/index.html", "measured", "variant", "variant", "G", ["table, rows of each GPU", "GPUs"])):
+                ("chapters/08_sparse_baselines/index.html", "measured", "variant", "variant", "ms", ["table, rows of each GPU", "GPUs"])):
             self.look(NARROW)
             self.load(page)
             self.browser.execute_script("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
