@@ -256,6 +256,23 @@ def base_of(variant: str) -> str:
     return variant.rsplit("_", 1)[0]
 
 
+def measured(torch: Any, case: peer.Case, variant: str, gemm_only: Call, call: Call, expected: Any, group: str) -> peer.Times:
+    """A variant's times, its results compared before and after them. No graph outlives this function: NCCL does not end a
+    communicator while a graph that captured its calls lives, so destroy_process_group would wait for ever
+    (https://github.com/pytorch/pytorch/issues/115388)."""
+    if variant.startswith("fused"):
+        require_fused_operations(torch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer versions do not need it, and warn
+            torch.distributed._symmetric_memory.enable_symm_mem_for_group(group)
+    if variant.endswith("_graph"):
+        call = in_graph(torch, call)
+    require_right(torch, variant, call, expected)
+    times = times_of(torch, case, gemm_only, call)
+    require_right(torch, variant, call, expected)
+    return times
+
+
 def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
     """The worker process of one rank."""
     # None of these operations needs NVLink multicast, whose setup can fail if it is disabled elsewhere.
@@ -273,18 +290,7 @@ def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progres
     expected = calls[base_of(OPERATIONS[case.operation][0])]().clone()  # NCCL and cuBLAS, called eagerly
     for variant in variants:
         progress.starts(variant)
-        if variant.startswith("fused"):
-            require_fused_operations(torch)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # newer versions do not need it, and warn
-                torch.distributed._symmetric_memory.enable_symm_mem_for_group(group)
-        call = calls[base_of(variant)]
-        if variant.endswith("_graph"):
-            call = in_graph(torch, call)
-        require_right(torch, variant, call, expected)
-        times = times_of(torch, case, gemm_only, call)
-        require_right(torch, variant, call, expected)
-        progress.measured(variant, times)
+        progress.measured(variant, measured(torch, case, variant, gemm_only, calls[base_of(variant)], expected, group))
     dist.barrier()
     dist.destroy_process_group()
 
