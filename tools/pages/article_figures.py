@@ -44,7 +44,8 @@ def figures_table(name: str, root: pathlib.Path, reports: List[Dict[str, Any]]) 
             continue
         run, result = ours
         said = ", ".join(f"{field_text(result[field] * _FACTORS.get(unit, 1.0))} {unit}" for field, unit in figure["fields"].items())
-        rows.append([figure["what"], figure["article"], f"`{figure['variant']}`: {said}", number])
+        gpu = run["hardware"]["gpu"].removeprefix("NVIDIA ").split()[0]
+        rows.append([figure["what"], figure["article"], f"`{figure['variant']}`: {said}, {gpu}", number])
         stamps.append(stamp(run))
     if not rows:
         return "The article gives no times.\n"

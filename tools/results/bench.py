@@ -331,6 +331,8 @@ def main() -> int:
         say(str(error))
         return 2
     real = chosen.backend == "cuda"
+    if real and busy_gpus():
+        time.sleep(2)  # the utilization is a mean of the last second, in which a program may have ended
     if real and (busy := busy_gpus()):
         say(f"another program uses {', '.join(busy)}, and times would be those of both: end it first")
         return 2

@@ -95,7 +95,7 @@ class FiguresTest(unittest.TestCase):
 
     def test_figures_are_those_of_the_results(self) -> None:
         run = next(run for report in self.reports for run in report["runs"] if run["chapter"] == "01_column_split" and run["options"]["n"] == 8192)
-        self.assertIn(f"`one_gpu`: {run['results'][0]['kernel_ms']:.4g} ms |", self.table())
+        self.assertIn(f"`one_gpu`: {run['results'][0]['kernel_ms']:.4g} ms, H100 |", self.table())
         self.assertIn(f"Ours: {run['hardware']['gpus']} x {run['hardware']['gpu']}", self.table())
 
     def test_modelled_or_other_sizes_are_no_figures(self) -> None:
