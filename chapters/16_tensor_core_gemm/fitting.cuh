@@ -40,7 +40,7 @@ constexpr int clocks_of(MatmulShape shape, int multiprocessors) {
 
 /// Returns body(tile) for the tile that fits a GEMM of this shape. With few rows there are fewer large tiles
 /// than multiprocessors; smaller tiles occupy more of them, but load more bytes per FLOP. So a smaller tile
-/// is taken only if it needs at most three quarters of the clocks.
+/// is taken only if by clocks_of() it needs at most three quarters of the clocks of every larger one.
 template <typename Body>
 constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const Body& body) {
   const int large = clocks_of<LargeTile>(shape, multiprocessors);

@@ -1,4 +1,4 @@
-// Chapter 16, third to fifth rung. Third: a producer warp only loads, consumer warpgroups only multiply.
+// Chapter 16, third to fifth rung. Third: a producer thread only loads, consumer warpgroups only multiply.
 // Fourth: one persistent block per multiprocessor computes tile after tile. Fifth: TMA stores the results.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace overlap::tensor_core_gemm {
 
-inline constexpr int kLoaderRegisters = 40;       ///< of a producer thread
-inline constexpr int kMultiplierRegisters = 232;  ///< of a consumer thread; see static_assert below
+inline constexpr int kLoaderRegisters = 40;       ///< of a thread of the producer's warpgroup
+inline constexpr int kMultiplierRegisters = 232;  ///< of a consumer's thread; see static_assert below
 
 /// A block's shared memory.
 template <SixteenBit T, typename Tile, typename Store, typename Stages = Ring<T, Tile>>
@@ -31,7 +31,7 @@ __device__ __forceinline__ void for_each_tile(const Order& order, const Body& bo
     body(order(index));
 }
 
-/// The producer thread: for each k-block of all the block's tiles, waits for the next stage to be empty and
+/// The producer: for each k-block of all the block's tiles, waits for the next stage to be empty and
 /// calls load(stage, place of the tile, number of the k-block, `full` barrier of the stage). Starts at
 /// `place` of the ring, and returns the place behind its last stage.
 template <typename Stages, typename Order, typename Load, typename Place = RingPlace<Stages::Tile::kStages>>

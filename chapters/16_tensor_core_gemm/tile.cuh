@@ -62,8 +62,8 @@ struct TilePlace {
 };
 
 /// Place of tile `index` in grouped order: groups of `group` rows of tiles, and within a group column by
-/// column. Tiles that are computed at the same time then form a square of C rather than a row, so they share
-/// more of A and B in the L2 cache. (The article's GROUP_SIZE_M.) A group of 1 is row by row.
+/// column. Tiles that are computed at the same time then form a block of C of about 8 x 17 rather than a row,
+/// so they share more of A and B in the L2 cache. (The article's GROUP_SIZE_M.) A group of 1 is row by row.
 __host__ __device__ constexpr TilePlace place_of(int index, Tiling tiling, int group) {
   // [task order: which rows of tiles has the group of this index, and where in the group is its tile?]
   // [blank] return {};

@@ -255,8 +255,8 @@ struct Exchanger {
     }
   }
 
-  /// For one part of C: total = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so the
-  /// bits do not depend on the order of arrival. `own`: the rank's own partial sums, not rounded.
+  /// For one part of C: total = summand of rank 0 + of rank 1 + ..., in f32 and in this order, so the bits do
+  /// not depend on the order of arrival. `own`: the rank's own summand, not rounded.
   template <int Count>
   __device__ __forceinline__ void add_parts(const float* own, const Exchange& exchange,
                                             float (&total)[Count]) {

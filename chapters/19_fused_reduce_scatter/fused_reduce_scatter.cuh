@@ -43,8 +43,7 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
 }
 
 /// C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: the same bits in
-/// every run. Each partial sum is rounded to the wire's type once, the rank's own one not at all, the result
-/// once.
+/// every run. Each summand is rounded to the wire's type once, the rank's own not at all, the sum once.
 template <SixteenBit T, typename Wire = SixteenBitWire,
           typename Shape = TileWithBuffers<tensor_core_gemm::LargeTile>, typename Landing = InSlots>
 class FusedReduceScatter {
@@ -53,7 +52,7 @@ class FusedReduceScatter {
   template <typename Other>
   using WithTile = FusedReduceScatter<T, Wire, TileWithBuffers<Other>, Landing>;
   using Tile = Shape;
-  using W = typename Wire::template Type<T>;  ///< type of a partial sum on the wire
+  using W = typename Wire::template Type<T>;  ///< type of a summand on the wire
 
   /// Collective. Allocates all memory of run(). The kernel leaves `set_aside` multiprocessors to other
   /// waiting kernels. Throws UsageError as multiprocessors_to_wait_on(), require_all_sizes() and Owners::of()

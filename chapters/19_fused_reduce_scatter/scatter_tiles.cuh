@@ -43,7 +43,7 @@ constexpr int stages_beside_buffers() {
   return std::min<int>(Tile::kStages, (kRoom - kBesides) / int{sizeof(OneStage)});
 }
 
-/// Called by all threads of a warpgroup for an own tile: adds all ranks' partial sums and stores them at
+/// Called by all threads of a warpgroup for an own tile: adds all ranks' summands and stores the sums at
 /// `row` and `column` of the rank's C.
 template <typename W, typename Tile, SixteenBit T, typename Landing>
 __device__ __forceinline__ void add_and_store(const Fragment<Tile::kN>& sum, Exchanger<W, Tile>& exchanger,

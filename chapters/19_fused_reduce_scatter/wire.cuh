@@ -1,4 +1,4 @@
-// Chapter 19: the type of partial sums on the wire, and the layout of a part in shared memory.
+// Chapter 19: the type of summands on the wire, and the layout of a part in shared memory.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kNormThreads)
 template <Floating T>
 class AddAndNormalise {
  public:
-  /// Collective. Throws Skip unless rows are whole vectors of 16 bytes and fit into a block's registers, and
+  /// Collective. Throws Skip unless rows are whole packs and fit into a block's registers, and
   /// as flagged_elements() does. Other errors are OneShot's.
   AddAndNormalise(Rank& rank, std::int64_t rows, std::int64_t n, float epsilon, int set_aside = 0)
       : rank_(rank),
@@ -118,7 +118,7 @@ class AddAndNormalise {
   static std::int64_t whole_rows(std::int64_t n) {
     constexpr std::int64_t kMost = kNormThreads * kPacksOfAThread * Vector<T>::kWidth;
     if (n % Vector<T>::kWidth == 0 && n <= kMost) return n;
-    throw Skip("rows of " + std::to_string(n) + " elements are no whole vectors of 16 bytes, or more than " +
+    throw Skip("rows of " + std::to_string(n) + " elements are no whole packs of 16 bytes, or more than " +
                std::to_string(kMost));
   }
 

@@ -1,4 +1,4 @@
-// Chapter 21, shared by all rungs: the number of the call, counted by the GPU; a buffer on every rank with a
+// Chapter 21, shared by all variants: the call's number, counted by the GPU; a buffer on every rank with a
 // place for each rank; loads, sums and stores of elements; a barrier between ranks.
 #pragma once
 
