@@ -133,7 +133,7 @@ template <typename T>
 std::int64_t flagged_elements(const Rank& rank, std::int64_t elements) {
   const std::int64_t sent = (rank.size() - 1) * elements * std::int64_t{sizeof(T)};
   if (sent <= kMaxFlaggedBytes) return elements;
-  throw Skip("a rank would send " + std::to_string(sent >> 10) + " KiB, and it is for at most " +
+  throw Skip("a rank would send " + std::to_string(sent >> 10) + " KiB, and the limit is " +
              std::to_string(kMaxFlaggedBytes >> 10) + " KiB");
 }
 

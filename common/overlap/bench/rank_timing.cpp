@@ -158,7 +158,7 @@ std::vector<VariantTimes> time_all(Rank* rank, const std::vector<TimedVariant>& 
 
 int VariantTimes::calls_at_once(int ranks) {
   if (!backend::modelled_time()) return 20;
-  return ranks > 16 ? 2 : 5;
+  return ranks < 8 ? 5 : ranks <= 16 ? 3 : 2;
 }
 
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,

@@ -65,8 +65,8 @@ struct VariantTimes {
   /// How much later the last rank entered the all-reduce than the first. "all_reduce" is the shortest of any
   /// rank: that of the last one, which waits for no other.
   double skew_ms = 0;
-  /// Calls enqueued at once: 20; on virtual GPUs 5, whose modelled time settles sooner, and with more than 16
-  /// ranks 2, because these calls take most of a run's time.
+  /// Calls enqueued at once: 20; on virtual GPUs 5, whose modelled time settles sooner, from 8 ranks on 3,
+  /// from 17 on 2, because these calls take most of a run's time.
   static int calls_at_once(int ranks);
 };
 
