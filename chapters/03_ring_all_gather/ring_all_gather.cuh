@@ -26,7 +26,7 @@
 namespace overlap::ring_all_gather {
 
 /// The shard of A that `rank` multiplies in a step of the ring, 0 <= step < ranks: first its own, then the
-/// shards that arrive from the right. In the same step it sends this shard to the left.
+/// shards that arrive from the right. In each step but the last, the rank also sends this shard to the left.
 inline int shard_in_step(int rank, int ranks, int step) {
   // [task order: which shard does a rank hold, if all shards move one rank to the left in each step?]
   // [blank] return rank;

@@ -90,7 +90,8 @@ class PullTwoStreams {
   // ---- Opening: publish the own shard, barrier, multiply the own shard ------------------------------------
   // The first GEMM needs neither the copy nor the barrier. PyTorch still enqueues both before it, which is
   // never the worst choice; 05/openings times the alternatives. After the opening the second stream is
-  // ordered after the barrier and after the caller's stream, so it may pull and write to C.
+  // ordered after the barrier and the caller's earlier work, not after the first GEMM, so it may pull and
+  // write to C.
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
     // [task opening: in which order, and on which stream: copy, barrier, GEMM, and the fork?]
     publish(a, stream);

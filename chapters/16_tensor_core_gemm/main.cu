@@ -22,8 +22,8 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
-/// Each rung is an algorithm of its own. The planner predicts only tma_store, because it does not model what
-/// makes the earlier kernels slower.
+/// Each rung is an algorithm of its own. The planner predicts only tma_store: it models neither what makes
+/// the earlier kernels slower, nor multicast.
 template <typename T, typename... Rungs>
 void add_rungs(DenseTable<GatherProblem<T>>& table) {
   const auto run = [](auto& gemm, auto& data, cudaStream_t stream) {

@@ -16,7 +16,7 @@ namespace overlap::tensor_core_gemm {
 template <SixteenBit T, typename Shape>
 struct Ring {
   using Tile = Shape;
-  static_assert(Tile::kStages >= 2, "a stage is given back when the product of the next one has begun");
+  static_assert(Tile::kStages >= 2, "a stage is released only after the next stage's wgmma are issued");
   Stage<T, Tile> stages[Tile::kStages];
   std::uint64_t full[Tile::kStages];   ///< mbarriers: one arrival, and the stage's bytes
   std::uint64_t empty[Tile::kStages];  ///< mbarriers: one arrival per consumer warp

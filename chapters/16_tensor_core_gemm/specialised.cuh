@@ -33,7 +33,7 @@ __device__ __forceinline__ void for_each_tile(const Order& order, const Body& bo
 
 /// The producer: for each k-block of all the block's tiles, waits for the next stage to be empty and
 /// calls load(stage, place of the tile, number of the k-block, `full` barrier of the stage). Starts at
-/// `place` of the ring, and returns the place behind its last stage.
+/// `place` of the ring, and returns the place after the last stage filled.
 template <typename Stages, typename Order, typename Load, typename Place = RingPlace<Stages::Tile::kStages>>
 __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, int along_k, const Load& load,
                                             Place place = {}) {
@@ -61,8 +61,8 @@ struct NoOtherUse {
 };
 
 /// A consumer warpgroup: waits for each stage to be full and multiplies it. Calls store(the warpgroup's sums,
-/// place of the tile) after a tile. Starts at `place` of the ring, and returns the place behind its last
-/// stage.
+/// place of the tile) after a tile. Starts at `place` of the ring, and returns the place after the last
+/// stage multiplied.
 template <Major B, typename Stages, typename Order, typename Store, typename OtherUse = NoOtherUse,
           typename Place = RingPlace<Stages::Tile::kStages>>
 __device__ __forceinline__ Place multiply_tiles(Stages& ring, const Order& order, int along_k, int group,

@@ -79,7 +79,7 @@ __device__ constexpr int summand(int index) { return index; }
 /// fetch, the exchanging thread fills them and the warpgroup empties them. A block's own tiles come last, so
 /// its last send precedes its first fetch.
 struct PartBuffers {
-  static constexpr int kCount = 4;  ///< parts of a whole tile, at 16 bits
+  static constexpr int kCount = 4;  ///< parts of a warpgroup's rows of a 128 x 256 tile
 
   alignas(1024) std::byte parts[kCount][kPartBytes];  ///< swizzled
 };

@@ -55,9 +55,10 @@ class FusedReduceScatter {
   using W = typename Wire::template Type<T>;  ///< type of a summand on the wire
 
   /// Collective. Allocates all memory of run(). The kernel leaves `set_aside` multiprocessors to other
-  /// waiting kernels. Throws UsageError as multiprocessors_to_wait_on(), require_all_sizes() and Owners::of()
-  /// do; CudaError; Skip unless the GPU has compute capability 9.0, all pairs of GPUs have peer
-  /// access, and ranks that share a GPU leave room for a block of each.
+  /// waiting kernels. The caller checks require_all_sizes(). Throws UsageError as
+  /// multiprocessors_to_wait_on() and Owners::of() do; CudaError; Skip unless the GPU has compute
+  /// capability 9.0, all pairs of GPUs have peer access, and ranks that share a GPU leave room for a block of
+  /// each.
   FusedReduceScatter(Rank& rank, MatmulShape whole, int set_aside = 0)
       : rank_(rank),
         shape_(product_of(whole, rank.size(), rank.id())),
@@ -133,9 +134,9 @@ class FusedReduceScatter {
     return balanced_share(whole.m, ranks, 0).size() * whole.n;
   }
 
-  /// Calls alternate between two sets of slots, because a rank may be one call ahead of an owner that still
-  /// reads the other set. It is never two calls ahead, so slots need no credit: its kernel of call e ends
-  /// after it has seen a flag that every owner raised in call e, and so after the owner's call e - 1.
+  /// Calls alternate between two sets of slots: a sender may be in call e while an owner still reads the
+  /// slots of call e - 1, but not those of call e - 2. So slots need no credit: the sender's kernel of call e
+  /// - 1 has seen a flag of each owner of call e - 1, which that owner raised after its call e - 2 had ended.
   Exchange exchange() const {
     Exchange exchange{};
     const std::uint32_t set = arrived_.epoch() % 2;

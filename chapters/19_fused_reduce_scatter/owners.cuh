@@ -6,8 +6,9 @@
 //   rank 2    rank 3   rank 0   rank 1   rank 2
 //   rank 3    rank 0   rank 1   rank 2   rank 3
 //
-// Each column has every owner once: at any time each rank sends to one rank and receives from one. It is the
-// order of chapter 06's all-to-all, with tiles for chunks and without a boundary between the steps.
+// Each column has every owner once: while all ranks keep step, each rank sends to one rank and receives from
+// one. It is the order of chapter 06's all-to-all, with tiles for chunks and without a boundary between the
+// steps.
 #pragma once
 
 #include <cuda_runtime.h>
