@@ -59,7 +59,7 @@ class ChunkProducts {
   ///
   /// On two streams nobody knows which product gets the GPU first. If it is the second one, what the first
   /// one has to send has nothing left to hide behind: on 2 x H200 20 calls of 2048 x 4096 x 8192 at once took
-  /// 142 us each (earlier runs), and 106 on one stream. So two streams are for products that leave
+  /// 142 us each (earlier runs), and 108 on one stream. So two streams are for products that leave
   /// multiprocessors idle.
   void begin(cudaStream_t stream) {
     compute_ = {stream, fills_gpu() ? stream : rank_.second_stream()};

@@ -1,5 +1,5 @@
-// Chapter 21, shared by all variants: the call's number, counted by the GPU; a buffer on every rank with a
-// place for each rank; loads, sums and stores of elements; a barrier between ranks.
+// Chapter 21, shared by all variants: the call's number, counted by the GPU; a buffer's address on each
+// rank; loads, sums and stores of elements; a barrier between ranks.
 #pragma once
 
 #include <cuda_runtime.h>

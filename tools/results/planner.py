@@ -159,7 +159,7 @@ def left_out(runs: Sequence[Run], rows: Sequence[Row], catalogue: AbstractSet[st
     return list(dict.fromkeys(missing))
 
 
-TIE = 0.01  # as much as one algorithm differs in two runs: chapter 06's in its own run and in 19's, on 2 x H200, by 0.4 to 2.8 %
+TIE = 0.01  # less than one algorithm differs in two runs: chapter 06's in its own run and in 19's, on 2 x H200, by 1.6 to 2.4 %
 
 
 @dataclasses.dataclass(frozen=True)
