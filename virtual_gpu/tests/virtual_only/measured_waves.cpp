@@ -29,7 +29,7 @@ struct Measured {
 /// The GEMMs of a report's sweep; empty if it has no sweep.
 std::vector<Measured> sweep_of(const json& run, Tile tile) {
   std::vector<Measured> products;
-  if (run["chapter"] != "05_two_streams") return products;
+  if (run["chapter"] != "05_two_streams/sweep") return products;
   const std::int64_t multiprocessors = std::stoll(run["hardware"]["sms"].get<std::string>());
   for (const json& result : run["results"]) {
     if (result.value("section", "") != "sweep") continue;
@@ -48,6 +48,7 @@ TEST(MeasuredWavesTest, ExplainTheTimesOfProducts) {
   const Tile tile = overlap::backend::product_tile();
   vgpu::reset();
   constexpr double kTolerance = 0.06;
+  constexpr double kFaster = 0.1;  // the power limit lowers the clock of the longest GEMM, whose wave is the unit
   int full = 0, partial = 0;
   for (const auto& file : std::filesystem::directory_iterator(OVERLAP_RESULTS_DIR)) {
     if (file.path().extension() != ".json") continue;
@@ -64,7 +65,7 @@ TEST(MeasuredWavesTest, ExplainTheTimesOfProducts) {
         EXPECT_LT(waves_taken, predicted * (1 + kTolerance));
         const bool nearly_full = product.waves.waste < 0.1;
         if (nearly_full) {
-          EXPECT_GT(waves_taken, predicted * (1 - kTolerance));
+          EXPECT_GT(waves_taken, predicted * (1 - kFaster));
         }
         ++(nearly_full ? full : partial);
       }
