@@ -135,8 +135,8 @@ class FusedReduceScatter {
   }
 
   /// Calls alternate between two sets of slots: a sender may be in call e while an owner still reads the
-  /// slots of call e - 1, but not those of call e - 2. So slots need no credit: the sender's kernel of call e
-  /// - 1 has seen a flag of each owner of call e - 1, which that owner raised after its call e - 2 had ended.
+  /// slots of call e - 1, but not those of call e - 2. So slots need no credit: in call e - 1 the sender's
+  /// kernel has seen a flag of each owner, raised in that call and so after the owner's call e - 2.
   Exchange exchange() const {
     Exchange exchange{};
     const std::uint32_t set = arrived_.epoch() % 2;

@@ -25,7 +25,8 @@ LIMIT_S = 300
 
 
 def cell(program: pathlib.Path, gpus: int) -> str:
-    """CPU time in seconds and peak memory in MB of one run; "-" if the program does not run on so few GPUs (status 77)."""
+    """CPU time in seconds and peak memory in MB of one run (at least this script's own, about 17); "-" if the
+    program does not run on so few GPUs (status 77)."""
     process = subprocess.Popen(["timeout", str(LIMIT_S), program, "--gpus", str(gpus)],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr

@@ -48,8 +48,7 @@ TEST(MeasuredWavesTest, ExplainTheTimesOfProducts) {
   const Tile tile = overlap::backend::product_tile();
   vgpu::reset();
   constexpr double kTolerance = 0.06;
-  constexpr double kFaster =
-      0.1;  // the power limit lowers the clock of the longest GEMM, whose wave is the unit
+  constexpr double kFaster = 0.1;  // power lowers the clock of the longest GEMM, whose wave is the unit
   int full = 0, partial = 0;
   for (const auto& file : std::filesystem::directory_iterator(OVERLAP_RESULTS_DIR)) {
     if (file.path().extension() != ".json") continue;
