@@ -132,7 +132,7 @@ class RealGpusTest(BenchTest):
     def test_a_gpu_that_another_program_uses(self) -> None:
         self.add_gpus(2)
         self.tool("nvidia-smi", "case $1 in -L) echo 'GPU 0: NVIDIA H200 (UUID: GPU-0)'; echo 'GPU 1: NVIDIA H200 (UUID: GPU-1)';;\n"
-                                "*apps*) cat apps;;\n*) cat utilization; [ ! -e later ] || mv later utilization;; esac")
+                                "*apps*) cat apps;;\n*) cat utilization; [ ! -e later ] || cat later >utilization;; esac")
         for apps, utilization, said in (("", "0, GPU-0, 3\n1, GPU-1, 98\n", "GPU 1 (98 % busy)"),
                                         ("GPU-1, 4711\n", "0, GPU-0, 0\n1, GPU-1, 0\n", "GPU 1 (process 4711)")):
             (self.root / "apps").write_text(apps)
@@ -144,7 +144,8 @@ class RealGpusTest(BenchTest):
         (self.root / "apps").write_text("")
         (self.root / "utilization").write_text("0, GPU-0, 98\n1, GPU-1, 0\n")  # of a program that has just ended
         (self.root / "later").write_text("0, GPU-0, 0\n1, GPU-1, 0\n")
-        self.assertEqual(self.lab("bench", "02", "--peers=no").returncode, 0)
+        result = self.lab("bench", "02", "--peers=no")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_no_gpu_answers(self) -> None:
         self.add_gpus(2)
