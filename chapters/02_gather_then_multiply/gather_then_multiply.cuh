@@ -105,8 +105,8 @@ class GatherThenMultiply {
     return mode == NcclMode::kPlain ? elements : (elements + kAligned - 1) / kAligned * kAligned;
   }
 
-  /// The GEMMs of a call: one if P divides m. No GEMM may read padding: C has no rows for it, and it may hold
-  /// NaN.
+  /// The GEMMs of a call: one if P divides m and slots are not rounded up. No GEMM may read padding: C has no
+  /// rows for it, and it may hold NaN.
   static std::vector<Block> blocks(MatmulShape whole, int ranks, std::int64_t slot_elements) {
     std::vector<Block> blocks;
     // [task blocks: which rows lie together in the slots, and belong to which rows of C?]
@@ -114,8 +114,8 @@ class GatherThenMultiply {
       const Range rows = balanced_share(whole.m, ranks, rank);
       const std::int64_t first = rank * slot_elements;
       if (rows.empty()) continue;
-      // The first slots are full (balanced_share() gives the first ranks the larger shares). They and the
-      // first slot with padding form one block.
+      // The first slots are full (balanced_share() gives the first ranks the larger shares). Unless slots
+      // are rounded up, they and the first slot with padding form one block.
       if (!blocks.empty() && blocks.back().first + blocks.back().rows * whole.k == first) {
         blocks.back().rows += rows.size();
       } else {
@@ -151,7 +151,7 @@ class GatherThenMultiply {
   std::int64_t k_, columns_;  // of this rank's product
   std::int64_t own_elements_, slot_elements_;
   bool fills_own_slot_;  // before the all-gather, which then is in place
-  NcclBuffer<T> slots_;  // [P, slot_rows, k]
+  NcclBuffer<T> slots_;  // P slots of slot_elements_
   std::vector<Block> blocks_;
 };
 

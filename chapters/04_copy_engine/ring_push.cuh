@@ -71,7 +71,7 @@ class RingPush {
     CUDA_CHECK(cudaStreamWaitEvent(transfer(), ready_));
   }
 
-  /// `stream`, too, starts after the call's beginning: for a caller that uses the shards on two streams.
+  /// Work in `other` starts after begin()'s `stream`, too: for a caller that uses the shards on two streams.
   void also_begin(cudaStream_t other) { CUDA_CHECK(cudaStreamWaitEvent(other, ready_)); }
 
   /// Pushes the shard of this step to the left neighbour, for which it is the shard of step + 1. The last

@@ -11,8 +11,8 @@
 // Each column has every chunk once: in each step a rank sends to one rank and receives from one, so every
 // link carries one transfer at a time in each direction.
 //
-// Source: PyTorch's _pipelined_produce_and_all2all, which pulls after barriers; the page beside this file
-// explains why this pushes and signals.
+// Source: PyTorch's _pipelined_produce_and_all2all, which pulls after barriers; this class pushes
+// and signals instead.
 #pragma once
 
 #include <cuda_runtime.h>

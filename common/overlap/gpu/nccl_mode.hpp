@@ -6,7 +6,7 @@
 
 namespace overlap {
 
-/// What --nccl chooses. The last two came with NCCL 2.28 and need their memory in a window: see NcclBuffer.
+/// What --nccl chooses. The last two need NCCL 2.28, and their memory in a window: see NcclBuffer.
 enum class NcclMode {
   kPlain,       ///< kernels of NCCL move the data; any memory will do
   kRegistered,  ///< kernels that read and write the memory of all ranks directly
