@@ -1,13 +1,14 @@
-// Chapter 16: the choice of the tile by the shape of the GEMM, for the chapters that build on this kernel.
+// Chapter 16: the choice of the tile by the shape of the GEMM, for the eighth rung and for the chapters that
+// build on this kernel.
 #pragma once
 
 #include <algorithm>
-#include <concepts>
+#include <functional>
 #include <memory>
 #include <tuple>
 
-#include "16_tensor_core_gemm/clusters.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
+#include "16_tensor_core_gemm/split_k.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "16_tensor_core_gemm/tile.cuh"
 #include "overlap/data/cost.hpp"
@@ -51,17 +52,47 @@ constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const B
   return body(LargeTile{});
 }
 
-/// Returns body(rung) for a GEMM of this shape: clusters of two blocks for large tiles, else single blocks.
+/// True if a cluster for each tile is at most one wave, and each block's share of k fills its ring of stages.
+constexpr bool fits_split(MatmulShape shape, int multiprocessors) {
+  const Tiling tiling = tiling_of<SplitK::Tile>(shape);
+  return kParts * tiling.tiles() <= multiprocessors && tiling.along_k >= kParts * SplitK::Tile::kStages;
+}
+
+/// Returns body(rung) for a GEMM of this shape: with few tiles a cluster shares the k of each, else a block
+/// takes tiles that fit.
 template <typename Body>
 auto with_fitting_rung(MatmulShape shape, int multiprocessors, const Body& body) {
-  return with_fitting_tile(shape, multiprocessors, [&]<typename Tile>(Tile) {
-    if constexpr (std::same_as<Tile, LargeTile>) {
-      return body(ClusterMulticast<>{});
-    } else {
-      return body(StoredByTma<Tile>{});
-    }
-  });
+  if (fits_split(shape, multiprocessors)) return body(SplitK{});
+  return with_fitting_tile(shape, multiprocessors,
+                           [&]<typename Tile>(Tile) { return body(StoredByTma<Tile>{}); });
 }
+
+/// The eighth rung: C = A B of the rank's columns by the kernel that with_fitting_rung() chooses for them.
+template <SixteenBit T>
+class FittingGemm {
+ public:
+  static constexpr const char* kName = "fitting";
+
+  /// As TensorCoreGemm.
+  FittingGemm(Rank& rank, MatmulShape whole) {
+    with_fitting_rung(share_of(whole, rank.size(), rank.id()), multiprocessors_with_wgmma(rank),
+                      [&]<typename Rung>(Rung) {
+                        run_ = [gemm = TensorCoreGemm<T, Rung>(rank, whole)](const T* a, const T* b, T* c,
+                                                                             cudaStream_t stream) mutable {
+                          gemm.run(a, b, c, stream);
+                        };
+                      });
+  }
+
+  /// As TensorCoreGemm::run().
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) { run_(a, b, c, stream); }
+
+  /// Cost card of a call.
+  static Cost cost(MatmulShape share) { return TensorCoreGemm<T, StoredByTma<>>::cost(share); }
+
+ private:
+  std::function<void(const T*, const T*, T*, cudaStream_t)> run_;
+};
 
 /// The GEMM of the largest shard: its rows of A, and a rank's columns of B.
 inline MatmulShape product_of_a_shard(MatmulShape whole, int ranks) {

@@ -1,4 +1,5 @@
 // Chapter 16: each rung beside the GEMM of cuBLAS.
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/program.hpp"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -22,21 +23,24 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
+constexpr auto run_gemm = [](auto& gemm, auto& data, cudaStream_t stream) {
+  gemm.run(data.whole_a(), data.b(), data.c(), stream);
+};
+
 /// Each rung is an algorithm of its own. The planner predicts only tma_store: it models neither what makes
-/// the earlier kernels slower, nor multicast.
+/// the earlier kernels slower, nor a split of k.
 template <typename T, typename... Rungs>
 void add_rungs(DenseTable<GatherProblem<T>>& table) {
-  const auto run = [](auto& gemm, auto& data, cudaStream_t stream) {
-    gemm.run(data.whole_a(), data.b(), data.c(), stream);
-  };
   const auto plan = []<typename Rung>(Rung) {
     return std::same_as<Rung, StoredByTma<>> ? tile_plan("products") : Plan<DenseCall>{};
   };
-  (table.add(Rungs::kName, part<TensorCoreGemm<T, Rungs>>(Role::kAlgorithm, run), plan(Rungs{})), ...);
+  (table.add(Rungs::kName, part<TensorCoreGemm<T, Rungs>>(Role::kAlgorithm, run_gemm), plan(Rungs{})), ...);
 }
 
 constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table) {
-  add_rungs<T, OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>(table);
+  add_rungs<T, WithoutTma, OneStage, RingOfStages, Specialised<>, LargerTile, Persistent<>, StoredByTma<>>(
+      table);
+  table.add(FittingGemm<T>::kName, part<FittingGemm<T>>(Role::kAlgorithm, run_gemm));
 };
 
 }  // namespace

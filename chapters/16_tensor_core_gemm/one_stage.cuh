@@ -1,5 +1,5 @@
-// Chapter 16, first rung: one block per tile, one stage. TMA fills the stage, two warpgroups multiply it, and
-// only then TMA fills it again.
+// Chapter 16, second rung: TMA instead of the threads' copies. TMA fills the stage, two warpgroups multiply
+// it, and only then TMA fills it again.
 #pragma once
 
 #include <cuda.h>
@@ -36,10 +36,10 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
     wgmma::wait<0>(sum);
     __syncthreads();  // both warpgroups have read the stage
   }
-  PlainStore::store<Tile, T>(sum, c, a, nullptr, corner.row + group * kGroupRows, corner.column, m, n);
+  store_values<T>(sum.value, c, corner.row + group * kGroupRows, corner.column, m, n);
 }
 
-/// The first rung.
+/// The second rung.
 struct OneStage {
   using Tile = tensor_core_gemm::Tile<128, 128, 1>;
   static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;

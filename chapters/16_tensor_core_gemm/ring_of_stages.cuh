@@ -1,4 +1,4 @@
-// Chapter 16, second rung: several stages, so that TMA fills the next ones while one is multiplied.
+// Chapter 16, third rung: several stages, so that TMA fills the next ones while one is multiplied.
 #pragma once
 
 #include <cuda.h>
@@ -94,10 +94,10 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
     place.advance();
   }
   wgmma::wait<0>(sum);
-  PlainStore::store<Tile, T>(sum, c, a, nullptr, corner.row + group * kGroupRows, corner.column, m, n);
+  store_values<T>(sum.value, c, corner.row + group * kGroupRows, corner.column, m, n);
 }
 
-/// The second rung.
+/// The third rung.
 struct RingOfStages {
   using Tile = tensor_core_gemm::Tile<128, 128, 4>;
   static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;

@@ -1,5 +1,6 @@
-// Chapter 16, third to fifth rung. Third: a producer thread only loads, consumer warpgroups only multiply.
-// Fourth: one persistent block per multiprocessor computes tile after tile. Fifth: TMA stores the results.
+// Chapter 16, fourth to seventh rung. Fourth: a producer thread only loads, consumer warpgroups only
+// multiply. Fifth: a larger tile. Sixth: one persistent block per multiprocessor computes tile after tile.
+// Seventh: TMA stores the results.
 #pragma once
 
 #include <cuda.h>
@@ -129,8 +130,8 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   }
 }
 
-/// The third rung: one block per tile, tiles row by row.
-template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
+/// The fourth rung: one block per tile, tiles row by row.
+template <typename Shape = Tile<128, 128, 4>, typename Store = PlainStore>
 struct Specialised {
   using Tile = Shape;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
@@ -168,7 +169,12 @@ struct Specialised {
   }
 };
 
-/// The fourth rung: one block per multiprocessor, tiles in groups. While a tile is stored, the producer loads
+/// The fifth rung: a tile with twice as many columns.
+struct LargerTile : Specialised<Tile<128, 256, 4>> {
+  static constexpr const char* kName = "larger_tile";
+};
+
+/// The sixth rung: one block per multiprocessor, tiles in groups. While a tile is stored, the producer loads
 /// the stages of the next one.
 template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
 struct Persistent : Specialised<Shape, Store> {
@@ -184,7 +190,7 @@ struct Persistent : Specialised<Shape, Store> {
   }
 };
 
-/// The fifth rung: as the fourth, but TMA stores the results.
+/// The seventh rung: as the sixth, but TMA stores the results.
 template <typename Shape = Tile<128, 256, 4>>
 struct StoredByTma : Persistent<Shape, TmaStore> {
   static constexpr const char* kName = "tma_store";

@@ -26,8 +26,24 @@ __device__ __forceinline__ std::uint32_t pack(float first, float second) {
   return bits;
 }
 
-/// Plain stores: each thread stores its own sums to C[m, n], four bytes at a time. A warp then writes 16
-/// bytes in each of 8 rows: half of a 32-byte sector.
+/// Called by all threads of a warpgroup, each with its values of 2 * `Values` columns: rounds them and stores
+/// them to `row` and `column` of C, those inside C[m, n]. A thread stores four bytes at a time, so a warp
+/// writes 16 bytes in each of 8 rows: half of a 32-byte sector.
+template <SixteenBit T, int Values>
+__device__ __forceinline__ void store_values(const float (&values)[Values], T* c, int row, int column, int m,
+                                             int n) {
+  const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
+#pragma unroll
+  for (int i = 0; i < Values; i += 2) {
+    const auto place = wgmma::place<2 * Values>(thread, i);
+    if (row + place.row >= m || column + place.column >= n) continue;
+    // n and the column are even, so the pair lies in an aligned word.
+    T* pair = c + std::int64_t{row + place.row} * n + column + place.column;
+    *reinterpret_cast<std::uint32_t*>(pair) = pack<T>(values[i], values[i + 1]);
+  }
+}
+
+/// Plain stores of a tile's sums.
 struct PlainStore {
   /// No shared memory, and no map of C.
   template <SixteenBit T, typename Tile>
@@ -37,15 +53,7 @@ struct PlainStore {
   template <typename Tile, SixteenBit T>
   __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T* c, const CUtensorMap&,
                                                Staging<T, Tile>*, int row, int column, int m, int n) {
-    const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
-#pragma unroll
-    for (int i = 0; i < Tile::kN / 2; i += 2) {
-      const auto place = wgmma::place<Tile::kN>(thread, i);
-      if (row + place.row >= m || column + place.column >= n) continue;
-      // n and the column are even, so the pair lies in an aligned word.
-      T* pair = c + std::int64_t{row + place.row} * n + column + place.column;
-      *reinterpret_cast<std::uint32_t*>(pair) = pack<T>(sum.value[i], sum.value[i + 1]);
-    }
+    store_values<T>(sum.value, c, row, column, m, n);
   }
 
   /// Plain stores need no wait.

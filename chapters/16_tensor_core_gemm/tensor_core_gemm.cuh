@@ -11,10 +11,11 @@
 #include <string>
 #include <tuple>
 
-#include "16_tensor_core_gemm/clusters.cuh"
 #include "16_tensor_core_gemm/one_stage.cuh"
 #include "16_tensor_core_gemm/ring_of_stages.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
+#include "16_tensor_core_gemm/split_k.cuh"
+#include "16_tensor_core_gemm/without_tma.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
@@ -92,9 +93,10 @@ inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
   return multiprocessors_left(rank, set_aside);
 }
 
-/// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
-/// Persistent, StoredByTma and ClusterMulticast. A[m, k], B[k, n] (B[n, k] with Major::kK) and C[m, n] are
-/// row-major. Each rank has all of A and a share of the columns of B and C, as in the chapters on all-gather.
+/// C = A B in T with sums in f32, by one kernel: `Rung` is one of WithoutTma, OneStage, RingOfStages,
+/// Specialised, LargerTile, Persistent, StoredByTma and SplitK. A[m, k], B[k, n] (B[n, k] with Major::kK) and
+/// C[m, n] are row-major. Each rank has all of A and a share of the columns of B and C, as in the chapters on
+/// all-gather.
 template <SixteenBit T, typename Rung, Major B = Major::kMN>
 class TensorCoreGemm {
  public:

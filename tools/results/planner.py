@@ -29,7 +29,7 @@ CHAPTERS_OF_NAMES = {"17": {"gather_then_multiply": "nccl"}}  # another name of 
 SIZES = ("m", "n", "k")
 INSIDE = "what makes it slower or faster is inside its kernel, and not in its cost"
 # Measured algorithms that are not predicted, and why.
-LEFT_OUT = {**dict.fromkeys(("one_stage", "ring_of_stages", "specialised", "persistent", "cluster_multicast", "ring_in_turns",
+LEFT_OUT = {**dict.fromkeys(("without_tma", "one_stage", "ring_of_stages", "specialised", "larger_tile", "persistent", "fitting", "ring_in_turns",
                              "sum_in_epilogue", "dependent", "v6_prefetch", "v6_all_rows", "v6_skip"), INSIDE),
             "host_gloo": "a machine file does not say how fast a host adds"}
 LEFT_OUT_CHAPTERS = {"20": "groups of one machine's GPUs are no nodes: what goes between them goes over the same links"}

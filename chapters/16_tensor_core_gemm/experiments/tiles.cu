@@ -1,9 +1,9 @@
 // Experiment of chapter 16: the rung `tma_store` with other tiles and numbers of stages, clusters of two
-// blocks, and the rung that with_fitting_rung() chooses.
-#include <functional>
-#include <memory>
+// blocks by multicast, and k split over clusters.
 #include <string>
 
+#include "16_tensor_core_gemm/experiments/clusters.cuh"
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/program.hpp"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -20,38 +20,27 @@ struct Named {
   }
 };
 
-/// The rung cluster_multicast with that tile.
+/// Two blocks load B for each other; see clusters.cuh.
 template <int kM, int kN, int kStages>
 struct Pairs {
   using Product = TensorCoreGemm<__half, ClusterMulticast<Tile<kM, kN, kStages>>>;
   static std::string name() { return "pairs_" + Named<kM, kN, kStages>::name(); }
 };
 
-/// The rung that with_fitting_rung() chooses.
-class Fitting {
- public:
-  Fitting(Rank& rank, MatmulShape whole)
-      : run_(with_fitting_rung(share_of(whole, rank.size(), rank.id()), multiprocessors_with_wgmma(rank),
-                               [&]<typename Rung>(Rung) -> Run {
-                                 auto product = std::make_shared<TensorCoreGemm<__half, Rung>>(rank, whole);
-                                 return [product](const __half* a, const __half* b, __half* c,
-                                                  cudaStream_t stream) { product->run(a, b, c, stream); };
-                               })) {}
-  void run(const __half* a, const __half* b, __half* c, cudaStream_t stream) { run_(a, b, c, stream); }
-
- private:
-  using Run = std::function<void(const __half*, const __half*, __half*, cudaStream_t)>;
-  Run run_;
+/// Four blocks share the k of a tile.
+struct Split {
+  using Product = TensorCoreGemm<__half, SplitK>;
+  static std::string name() { return "split_128x128_5"; }
 };
 
 struct Fits {
-  using Product = Fitting;
-  static std::string name() { return "fitting"; }
+  using Product = FittingGemm<__half>;
+  static std::string name() { return Product::kName; }
 };
 
 const ChapterInfo kExperiment = {
     .name = "16_tensor_core_gemm/tiles",
-    .summary = "The rung tma_store with other tiles and other numbers of stages, and pairs of blocks.",
+    .summary = "The rung tma_store with other tiles and numbers of stages, pairs of blocks, and k split.",
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 1, .warmup = 0},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 20, .warmup = 3},
     .on_race_build = {{.shape = {130, 136, 112}, .gpus = 1, .iterations = 1, .warmup = 0}},
@@ -66,7 +55,7 @@ void add(DenseTable<GatherProblem<__half>>& table) {
 constexpr auto kVariants = [](DenseTable<GatherProblem<__half>>& table) {
   add<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>, Named<128, 128, 6>,
       Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs<128, 256, 4>,
-      Pairs<64, 128, 8>, Fits>(table);
+      Pairs<64, 128, 8>, Split, Fits>(table);
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 
 #include <gtest/gtest.h>
+
+#include "16_tensor_core_gemm/experiments/clusters.cuh"
 #include "16_tensor_core_gemm/fitting.cuh"
 
 #include <algorithm>
@@ -42,7 +44,9 @@ using Cases =
                    Case<__half, Persistent<>>, Case<__half, StoredByTma<>>, Case<__nv_bfloat16, OneStage>,
                    Case<__nv_bfloat16, RingOfStages>, Case<__nv_bfloat16, Specialised<>>,
                    Case<__nv_bfloat16, Persistent<>>, Case<__nv_bfloat16, StoredByTma<>>,
-                   Case<__half, ClusterMulticast<>>, Case<__nv_bfloat16, ClusterMulticast<>>>;
+                   Case<__half, ClusterMulticast<>>, Case<__nv_bfloat16, ClusterMulticast<>>,
+                   Case<__half, WithoutTma>, Case<__nv_bfloat16, WithoutTma>, Case<__half, LargerTile>,
+                   Case<__nv_bfloat16, LargerTile>>;
 TYPED_TEST_SUITE(Rungs, Cases);
 
 TYPED_TEST(Rungs, AreRightAroundTilesAndStages) {
@@ -152,6 +156,7 @@ TEST(ColumnsOfB, AreRight) {
   for (const MatmulShape shape :
        {MatmulShape{129, 264, 72}, MatmulShape{64, 32, 200}, MatmulShape{1, 7, 8}}) {
     const MatmulShape even{shape.m, (shape.n + 7) / 8 * 8, shape.k};
+    expect_right_with_columns_of_b<__half, WithoutTma>(even);
     expect_right_with_columns_of_b<__half, OneStage>(even);
     expect_right_with_columns_of_b<__half, StoredByTma<>>(even);
     expect_right_with_columns_of_b<__nv_bfloat16, RingOfStages>(even);
@@ -171,6 +176,55 @@ TEST(Tiles, OfOtherShapesAreRight) {
                                                                                                       shapes);
   expect_all_right<TensorCoreGemm<__half, StoredByTma<MiddleTile>>, GatherProblem<__half>>(1, shapes);
   expect_all_right<TensorCoreGemm<__half, StoredByTma<SmallTile>>, GatherProblem<__half>>(1, shapes);
+}
+
+// ---- k split over the blocks of a cluster ----------------------------------------------------------------
+/// Partial and whole tiles; as many k-blocks as blocks, one more, and many.
+std::vector<MatmulShape> shapes_to_split() {
+  return {{1, 8, 4 * 64},     {128, 128, 4 * 64 + 8},  {130, 264, 5 * 64},
+          {64, 136, 23 * 64}, {257, 72, 21 * 64 + 16}, {33, 520, 40 * 64}};
+}
+
+template <typename C>
+class SplitRungs : public testing::Test {};
+
+using SplitCases = testing::Types<Case<__half, SplitK>, Case<__nv_bfloat16, SplitK>>;
+TYPED_TEST_SUITE(SplitRungs, SplitCases);
+
+TYPED_TEST(SplitRungs, AreRight) {
+  expect_all_right<typename TypeParam::Algorithm, GatherProblem<typename TypeParam::T>>(1, shapes_to_split());
+}
+
+TYPED_TEST(SplitRungs, CallsFollowEachOtherAtOnce) {
+  expect_all_right<typename TypeParam::Algorithm, GatherProblem<typename TypeParam::T>>(1, {{130, 264, 1400}},
+                                                                                        3, calls_at_once(8));
+}
+
+TEST(Split, ReadsColumnsOfB) {
+  expect_right_with_columns_of_b<__half, SplitK>({129, 264, 264});
+  expect_right_with_columns_of_b<__nv_bfloat16, SplitK>({64, 32, 712});
+}
+
+TEST(Split, GivesEachKBlockToOneBlock) {
+  for (const int along_k : {4, 5, 7, 128}) {
+    int next = 0;
+    for (int rank = 0; rank < kParts; ++rank) {
+      const KBlocks own = share_of_k(along_k, rank);
+      EXPECT_EQ(own.first, next);
+      EXPECT_GE(own.count, along_k / kParts);
+      EXPECT_LE(own.count, along_k / kParts + 1);
+      next += own.count;
+    }
+    EXPECT_EQ(next, along_k);
+  }
+}
+
+TEST(Fitting, IsRightWithAndWithoutASplit) {
+  // On the virtual GPUs' eight multiprocessors: four blocks a tile, then one, with small and large tiles.
+  const std::vector<MatmulShape> shapes = {
+      {128, 256, 1288}, {130, 256, 1024}, {64, 520, 200}, {300, 400, 96}, {520, 512, 72}};
+  expect_all_right<FittingGemm<__half>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<FittingGemm<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(1, shapes);
 }
 
 /// Rows and columns of the tile that with_fitting_tile() chooses.
@@ -213,10 +267,19 @@ TEST(Tiles, FitTheProductOfAShard) {
   EXPECT_EQ(product_of_a_shard({7, 24, 5}, 3), (MatmulShape{3, 8, 5}));  // the largest shard
 }
 
-TEST(Tiles, OfARungFitTheShape) {
-  const auto pairs = []<typename Rung>(Rung) { return std::same_as<Rung, ClusterMulticast<>>; };
-  EXPECT_TRUE(with_fitting_rung({8192, 8192, 8192}, 132, pairs));
-  EXPECT_FALSE(with_fitting_rung({256, 8192, 8192}, 132, pairs));
+TEST(Fitting, SplitsKWhereAllClustersAreOneWave) {
+  const auto splits = [](MatmulShape shape, int multiprocessors = 132) {
+    return with_fitting_rung(shape, multiprocessors,
+                             []<typename Rung>(Rung) { return std::same_as<Rung, SplitK>; });
+  };
+  EXPECT_TRUE(splits({256, 1792, 8192}));  // 28 tiles
+  EXPECT_TRUE(splits({64, 4096, 8192}));   // 32
+  EXPECT_TRUE(splits({128, 4224, 8192}));  // 33
+  EXPECT_FALSE(splits({128, 4224, 8192}, 131));
+  EXPECT_FALSE(splits({128, 4225, 8192}));
+  EXPECT_FALSE(splits({256, 3584, 8192}));
+  EXPECT_TRUE(splits({256, 1792, 19 * 64 + 8}));  // 20 k-blocks
+  EXPECT_FALSE(splits({256, 1792, 19 * 64}));     // a quarter would not fill five stages
 }
 
 TEST(Ranks, HaveTheirOwnColumns) {

@@ -2,6 +2,7 @@
 // and the cost card's shared memory and bytes.
 #include <gtest/gtest.h>
 
+#include "16_tensor_core_gemm/experiments/clusters.cuh"
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "dense_virtual.hpp"
@@ -16,13 +17,19 @@ using Problem = GatherProblem<__half>;
 template <typename Rung>
 class RungsOnVirtualGpus : public OnVirtualGpus {};
 
-using AllRungs =
-    testing::Types<OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>;
+using AllRungs = testing::Types<WithoutTma, OneStage, RingOfStages, Specialised<>, LargerTile, Persistent<>,
+                                StoredByTma<>, ClusterMulticast<>>;
 TYPED_TEST_SUITE(RungsOnVirtualGpus, AllRungs);
 
 TYPED_TEST(RungsOnVirtualGpus, AreRightInTwentySchedules) {
   in_random_schedules(20, [](std::uint64_t seed) {
     expect_right<Algorithm<TypeParam>, Problem>(1, {130, 264, 328}, seed, 2);
+  });
+}
+
+TEST_F(OnVirtualGpus, ASplitIsRightInTwentySchedules) {
+  in_random_schedules(20, [](std::uint64_t seed) {
+    expect_right<Algorithm<SplitK>, Problem>(1, {130, 136, 712}, seed, 2);
   });
 }
 
@@ -49,7 +56,7 @@ TEST_F(OnVirtualGpus, StagesHideTheLoads) {
 
 TEST_F(OnVirtualGpus, APersistentBlockLoadsTheNextTileWhileItStoresOne) {
   const MatmulShape many_tiles{1024, 1024, 64};
-  EXPECT_LT(time_of<Persistent<>>(many_tiles), time_of<Specialised<>>(many_tiles));
+  EXPECT_LT(time_of<Persistent<>>(many_tiles), time_of<LargerTile>(many_tiles));
 }
 
 TEST_F(OnVirtualGpus, ATileMoreThanThereAreMultiprocessorsIsAWaveMore) {
@@ -60,12 +67,21 @@ TEST_F(OnVirtualGpus, ATileMoreThanThereAreMultiprocessorsIsAWaveMore) {
   EXPECT_LT(nine, 2.2 * eight);
 }
 
+TEST_F(OnVirtualGpus, FourBlocksShareTheKOfATile) {
+  // Two tiles for eight multiprocessors: 32 k-blocks of 8 each instead of 32.
+  const MatmulShape few_rows{128, 256, 2048};
+  EXPECT_LT(3 * time_of<SplitK>(few_rows), time_of<Specialised<>>(few_rows));
+}
+
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
+  EXPECT_EQ(WithoutTma::shared_bytes<__half>(), 32'768);
   EXPECT_EQ(OneStage::shared_bytes<__half>(), 32'776);
   EXPECT_EQ(RingOfStages::shared_bytes<__half>(), 131'136);
-  EXPECT_EQ(Specialised<>::shared_bytes<__half>(), 198'656);
+  EXPECT_EQ(Specialised<>::shared_bytes<__half>(), 133'120);
+  EXPECT_EQ(LargerTile::shared_bytes<__half>(), 198'656);
   EXPECT_EQ(StoredByTma<>::shared_bytes<__half>(), 230'400);
   EXPECT_EQ(ClusterMulticast<>::shared_bytes<__half>(), 230'400);
+  EXPECT_EQ(SplitK::shared_bytes<__half>(), 229'456);
   EXPECT_EQ(StoredByTma<MiddleTile>::shared_bytes<__half>(), 230'400);
   EXPECT_EQ(StoredByTma<SmallTile>::shared_bytes<__half>(), 214'016);
 }

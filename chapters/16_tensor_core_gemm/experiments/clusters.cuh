@@ -1,4 +1,4 @@
-// Chapter 16, sixth rung: two blocks whose tiles are neighbours along m form a cluster. They need the same
+// Experiments of chapter 16: two blocks whose tiles are neighbours along m form a cluster. They need the same
 // columns of B, so each block loads half of them for both, by multicast.
 //
 // Why along m: a tile of 128 x 256 has twice as much of B as of A. If the blocks share B, each loads 32 KB of
@@ -14,6 +14,7 @@
 #include "16_tensor_core_gemm/operands.cuh"
 #include "16_tensor_core_gemm/ring_of_stages.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
+#include "16_tensor_core_gemm/split_k.cuh"
 #include "16_tensor_core_gemm/store_tile.cuh"
 
 namespace overlap::tensor_core_gemm {
@@ -21,9 +22,9 @@ namespace overlap::tensor_core_gemm {
 inline constexpr int kPair = 2;  ///< blocks of a cluster
 
 /// Barrier of all threads of both blocks.
-__device__ __forceinline__ void meet_pair() {
-  ptx::barrier_cluster_arrive(ptx::sem_release);
-  ptx::barrier_cluster_wait(ptx::sem_acquire);
+__device__ __forceinline__ void meet_cluster() {
+  arrive_at_cluster();
+  await_cluster();
 }
 
 /// A block's ring. Copies of either block fill the stages of both, so a stage is empty only after the
@@ -33,11 +34,9 @@ struct PairRing : Ring<T, Shape> {
   /// Called by a consumer warp that has read the stage: one lane arrives at the `empty` barriers of both
   /// blocks.
   __device__ __forceinline__ void release(int stage) {
-    // [task release_pair: which blocks fill this stage, so at which barriers does its reader arrive?]
     if (wgmma::elect_one()) {
       for (unsigned rank = 0; rank < kPair; ++rank) wgmma::arrive_in_block(&this->empty[stage], rank);
     }
-    // [/task]
     __syncwarp();
   }
 };
@@ -73,7 +72,6 @@ __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const 
   static_assert(kColumns % kSpan == 0);
   const int rank = static_cast<int>(ptx::get_sreg_cluster_ctarank());
   const int k = block * kSpan;
-  // [task load_pair: how many bytes arrive in this block, and which of them does it load?]
   // The other block's half may arrive before this line: the phase stays open until this arrival.
   ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, sizeof stage);
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
@@ -87,7 +85,6 @@ __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const 
                                 {column + box * kSpan, k}, full, kBoth);
     }
   }
-  // [/task]
 }
 
 /// C = A B; see ClusterMulticast.
@@ -101,7 +98,7 @@ __global__ __cluster_dims__(kPair, 1, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store, PairRing<T, Tile>>*>(memory);
   if (threadIdx.x == 0) shared.ring.init(kPair);
-  meet_pair();  // no block arrives at the other one's mbarriers before they are initialised
+  meet_cluster();  // no block arrives at the other one's mbarriers before they are initialised
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
@@ -122,17 +119,15 @@ __global__ __cluster_dims__(kPair, 1, 1)
                       });
     Store::finish();
   }
-  meet_pair();  // no block exits while the other one may still arrive at its mbarriers
+  meet_cluster();  // no block exits while the other one may still arrive at its mbarriers
 }
 
-/// The sixth rung: clusters of two blocks, each of which loads half of the columns of B for both. A cluster
+/// Clusters of two blocks, each of which loads half of the columns of B for both. A cluster
 /// needs two free multiprocessors of the same GPC; if there are none, it starts when another cluster has
 /// ended.
 template <typename Shape = Tile<128, 256, 4>>
 struct ClusterMulticast : StoredByTma<Shape> {
   using Tile = Shape;
-  static constexpr const char* kName = "cluster_multicast";
-
   /// Blocks of the grid.
   static int blocks(Tiling tiling, int multiprocessors) {
     return std::min(PairedOrder{tiling, kPair}.tiles(), std::max(1, multiprocessors / kPair) * kPair);
