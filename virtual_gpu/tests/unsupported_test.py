@@ -108,6 +108,14 @@ class UnsupportedTest(unittest.TestCase):
                 self.assertRegex("\n".join(": ".join(each) for each in errors_of(program % use)),
                                  rf"{name}\b.* (is|are) (not )?supported (on virtual GPUs|in programs of one file): ")
 
+    def test_calls_with_constants_of_mpi_are_refused_alike(self) -> None:
+        found = errors_of("#include <../program/include/mpi.h>\nvoid f(int* p) {\n  MPI_Status status;\n"
+                          "  MPI_Comm_rank(MPI_COMM_WORLD, p);\n"
+                          "  MPI_Recv(p, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);\n}\n")
+        self.assertEqual([place for place, _ in found], ["x.cpp:4", "x.cpp:5"])
+        for _, text in found:
+            self.assertIn("MPI is not supported in programs of one file: ", text)
+
     def test_headers_that_are_here(self) -> None:
         names = ["cuda_profiler_api.h", "device_launch_parameters.h", "vector_functions.h", "vector_types.h", "driver_types.h",
                  "math_constants.h", "math_functions.h", "nvToolsExt.h", "nvtx3/nvToolsExt.h", "cooperative_groups/reduce.h",
