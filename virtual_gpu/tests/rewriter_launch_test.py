@@ -57,6 +57,18 @@ class Launches(RewriterTest):
         self.in_kernel("k<<<1, v<int>>>>(x);", "(::vgpu::configure_launch(1, v<int>), k(x));")
         self.in_kernel("k<<<1, v<w<int>>>>>(x);", "(::vgpu::configure_launch(1, v<w<int>>), k(x));")
 
+    def test_spaces_in_the_brackets(self):  # as nvcc accepts them
+        for launch in ("k<< <1, 2>> >(x);", "k<<<1, 2>> >(x);", "k<< <1, 2>>>(x);", "k<< \t<1, 2>>\t>(x);"):
+            with self.subTest(launch):
+                self.in_kernel(launch, "(::vgpu::configure_launch(1, 2), k(x));")
+        self.in_kernel("k << < 1, 2 >> > (x);", "(::vgpu::configure_launch ( 1, 2 ), k (x));")
+        self.in_kernel("k<< <1, v<w<int>> >> >(x);", "(::vgpu::configure_launch(1, v<w<int>> ), k(x));")
+        self.in_kernel("k<< <1, v<w<int> > >> >(x);", "(::vgpu::configure_launch(1, v<w<int> > ), k(x));")
+        self.in_kernel("k<w<int> ><< <1, 2>> >(x);", "(::vgpu::configure_launch(1, 2), k<w<int> >(x));")
+        self.in_kernel("k<< <n >> 2, v<w<u<int>> >()>> >(x);",
+                       "(::vgpu::configure_launch(n >> 2, v<w<u<int>> >()), k(x));")
+        self.stays("int f() { return operator<< <int>(1); }")
+
     def test_arguments(self):
         for arguments in ("", "0", "{1, 2}, a", "a < b, c > d", "f<g<h<int>>>()", "[=](int i) { return i; }",
                           "\">>>(\"", "(a, b)"):

@@ -196,7 +196,13 @@ class Syntax(Tokens):
         return 0 if words[opener + 1] == "," or words[closer - 1] == "," else commas + 1
 
     def adjacent_closers(self, index: int) -> int:
-        """The number of adjacent '>' from token `index` on, without a space between them."""
+        """The number of adjacent '>' from token `index` on, without a space between them; '>> >' counts as three."""
+        run = self._without_spaces(index)
+        last = index + run
+        spaced = run == 2 and self.word(last) == ">" and not self.text[self.end(last - 1):self.starts[last]].strip(" \t")
+        return 3 if spaced and self._without_spaces(last) == 1 else run
+
+    def _without_spaces(self, index: int) -> int:
         run = 1
         while self.word(index + run) == ">" and self.starts[index + run] == self.starts[index] + run:
             run += 1

@@ -9,6 +9,7 @@ from typing import List, Optional, Tuple
 
 # One token, or one piece of text to skip. Strings, characters and numbers are whole tokens, so that their content is
 # never examined. '>' is always a token of its own: the context decides whether '>>>' ends a launch or three templates.
+# Editors write launches as 'k << <1, 2 >> > ()', which nvcc accepts: '<< <' is the token '<<<'.
 TOKEN = re.compile(
     r"""(?P<directive>^[ \t]*\#[^\n]*)
       | (?P<comment>//[^\n]*|/\*.*?\*/)
@@ -17,7 +18,7 @@ TOKEN = re.compile(
       | (?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'
       | \.?[0-9](?:[eEpP][+-]|'?[\w.])*
       | [^\W\d][\w$]*
-      | <<<|<<|<=>|<=|->|>=|==|!=|::
+      | <<[ \t]*<|<<|<=>|<=|->|>=|==|!=|::
       | \S""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
@@ -79,6 +80,8 @@ class Tokens:
                 if kind == "comment":
                     continue
                 word, index = token.group(), len(words)
+                if word[:2] == "<<" and len(word) > 3:
+                    word = "<<<"
                 words.append(word)
                 starts.append(token.start())
                 match.append(-1)
@@ -110,6 +113,8 @@ class Tokens:
 
     def end(self, index: int) -> int:
         """Text offset immediately after a token."""
+        if self.words[index] == "<<<":
+            return self.text.index("<", self.starts[index] + 2) + 1
         return self.starts[index] + len(self.words[index])
 
     def word(self, index: int) -> str:

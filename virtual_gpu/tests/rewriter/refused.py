@@ -33,7 +33,7 @@ REFUSED = {  # name: (source, wrong in line 3; the message)
     "launch_without_end": ("void f() { a::k<int><<<1, 1(x); }", "the launch of 'a::k<int>' has no '>>>'"),
     "launch_without_end_before_another": ("void f() { k<<<1, 1(x); j<<<1, 1>>>(x); }",
         "the launch of 'k' has no '>>>'"),
-    "launch_with_end_apart": ("void f() { k<<<1, 1>> >(x); }", "the launch of 'k' has no '>>>'"),
+    "launch_with_end_apart": ("void f() { k<<<1, 1> >>(x); }", "the launch of 'k' has no '>>>'"),
     "launch_without_arguments": ("void f() { k<<<1, 1>>>; }",
         "the launch of 'k' has no arguments in parentheses"),
     "launch_without_kernel": ("void f() { x = <<<1, 1>>>(x); }", "a launch needs a kernel in front of '<<<'"),
