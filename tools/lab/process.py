@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 from typing import IO, Dict, Iterator, List, NoReturn, Optional, Tuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -68,9 +69,11 @@ def _started(command: List[str], group: bool, **options: object) -> "Iterator[su
         end_by(came[-1])
 
 
-def quietly(command: List[str], log: IO[bytes], environment: Optional[Dict[str, str]] = None) -> int:
-    """Runs a command with its output in a log. Returns its exit status."""
-    with _started(command, True, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment) as process:
+def quietly(command: List[str], log: IO[bytes], environment: Optional[Dict[str, str]] = None,
+            source: Optional[pathlib.Path] = None) -> int:
+    """Runs a command with its output in a log, and with the file `source` as its standard input. Returns its exit status."""
+    with open(source or os.devnull, "rb") as read, \
+            _started(command, True, stdin=read, stdout=log, stderr=log, env=environment) as process:
         pass
     return process.returncode
 
@@ -80,6 +83,28 @@ def run(command: List[str], environment: Optional[Dict[str, str]] = None) -> int
     with _started(command, False, env=environment) as process:
         pass
     return _status(process.returncode)
+
+
+def run_keeping_input(command: List[str], environment: Dict[str, str], kept: pathlib.Path) -> int:
+    """As run(); also writes the standard input to a file while the program reads it. From a terminal nothing is kept."""
+    if os.isatty(0):
+        return run(command, environment)
+    with _started(command, False, stdin=subprocess.PIPE, bufsize=0, env=environment) as process:
+        assert process.stdin is not None
+        threading.Thread(target=_copy_input, args=(process.stdin, kept), daemon=True).start()
+        process.wait()
+    return _status(process.returncode)
+
+
+def _copy_input(program: IO[bytes], kept: pathlib.Path) -> None:
+    """Copies the standard input to a program and to a file, until the input or the program ends."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])  # the end of the program must not end ./lab
+    with contextlib.suppress(OSError, ValueError), program, open(kept, "wb", 0) as file:
+        for data in iter(lambda: os.read(0, 65536), b""):
+            file.write(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[program.write(rest):]
 
 
 def run_keeping_errors(command: List[str]) -> Tuple[int, str]:

@@ -1,6 +1,7 @@
 """run under the race detector, which reports a forgotten wait; exit status 3"""
 import argparse
 import os
+import pathlib
 import sys
 import tempfile
 from typing import Dict, List
@@ -10,7 +11,7 @@ import tour
 from build import set_up
 from command_line import Parser
 from commands import test
-from process import Refusal, quietly, run, say
+from process import Refusal, quietly, run_keeping_input, say
 from virtual_gpu.tools import race_runs
 
 
@@ -38,14 +39,21 @@ def main(call: argparse.Namespace) -> int:
 
 
 def _run_all(command: List[str]) -> int:
-    """Runs the program as often as it takes to separate its blocks; a short program several times. Only the first run's output
-    is printed, and that of a run with an exit status other than 0."""
+    """Runs the program as often as it takes to separate its blocks; a short program several times. Every run reads what the
+    first one has read from standard input. Only the first run's output is printed, and that of a run with an exit status other
+    than 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _run_all_with(command, pathlib.Path(folder, "input"))
+
+
+def _run_all_with(command: List[str], kept: pathlib.Path) -> int:
+    """`kept` becomes a file with the standard input of the first run."""
     def start(separate: Dict[str, str]) -> int:
         environment = {**os.environ, **separate}
         if separate[race_runs.BIT] == "0":
-            return run(command, environment)
+            return run_keeping_input(command, environment, kept)
         with tempfile.TemporaryFile() as log:
-            status = quietly(command, log, environment)
+            status = quietly(command, log, environment, kept if kept.exists() else None)
             if status != 0:
                 log.seek(0)
                 sys.stderr.buffer.write(log.read())

@@ -39,6 +39,13 @@ class RaceTest(Sandbox):
                 self.assertEqual((self.root / "runs").read_text(encoding="utf-8").split(), [str(run) for run in range(runs)])
                 self.assertRegex(result.stderr.splitlines()[-1], f"^lab: {said}$")
 
+    def test_all_runs_read_the_same_input(self) -> None:
+        self.program("01_first", '[ "$(head -c 6)" = 2\ 3\ 4\  ]')
+        for piped in ("2 3 4 ", "2 3 4 " + "5 " * 100000):  # the program leaves most of it unread
+            result = self.lab("race", "1", piped=piped)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stderr.splitlines()[-1], "^lab: no race and no deadlock was reported in 4 runs")
+
     def test_one_order_and_what_takes_long_are_run_once(self) -> None:
         for script, arguments in (("/bin/sleep 2.1", []), ("exit 0", ["--schedule", "3"])):
             self.program("01_first", script)

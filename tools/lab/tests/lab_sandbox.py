@@ -6,7 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
@@ -134,16 +134,17 @@ class Sandbox(FolderTest):
         return {"PATH": str(self.bin), "SANDBOX": str(self.sandbox), "HOME": str(self.sandbox),
                 "CUDA_HOME": str(self.sandbox / "nothing")}
 
-    def lab(self, *arguments: str, answer: Optional[str] = None, cwd: Optional[pathlib.Path] = None,
+    def lab(self, *arguments: str, answer: Optional[str] = None, piped: Optional[str] = None, cwd: Optional[pathlib.Path] = None,
             program: Optional[pathlib.Path] = None, **environment: str) -> "subprocess.CompletedProcess[str]":
-        """Calls ./lab: without a terminal or, if there is an answer to type, with one."""
+        """Calls ./lab: without a terminal or, if there is an answer to type, with one. `piped` comes through a pipe."""
         variables = {**self.variables(), **environment}
         terminal, stdin = pty.openpty() if answer is not None else (None, subprocess.DEVNULL)
         try:
             if terminal is not None:
                 os.write(terminal, answer.encode())
-            return subprocess.run([str(program or self.root / "lab"), *arguments], stdin=stdin, capture_output=True,
-                                  text=True, env=variables, cwd=cwd or self.root, timeout=60, check=False)
+            source: Dict[str, Any] = {"stdin": stdin} if piped is None else {"input": piped}
+            return subprocess.run([str(program or self.root / "lab"), *arguments], **source, capture_output=True, text=True,
+                                  env=variables, cwd=cwd or self.root, timeout=60, check=False)
         finally:
             if terminal is not None:
                 os.close(terminal)
