@@ -119,9 +119,9 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool
   }
   std::byte* begin = pages + lead(bytes);
   table_.emplace(reinterpret_cast<std::uintptr_t>(begin), Allocation{begin, bytes, kind, device});
-  // Pinned memory may be written by code that is not instrumented, such as the C library's.
-  const bool pinned = kind == MemoryKind::kPinned;
-  memcheck::set_owner(begin, bytes, pinned ? memcheck::kHost : memcheck::owner_gpu(device), pinned);
+  // The host may write pinned and managed memory in code that is not instrumented, such as the C library's.
+  const bool of_host = kind != MemoryKind::kDevice;
+  memcheck::set_owner(begin, bytes, of_host ? memcheck::kHost : memcheck::owner_gpu(device), of_host);
   return begin;
 }
 

@@ -76,6 +76,7 @@ SAYS = {
            ("keep", 4, "0 of the shared variable 'kept' of block ", ("block_before",)),
            ("take_async", 4, "1020 of the shared variable 'slots' of block (0,0,0)", ("async",)),
            ("take_bulk", 4, "1020 of the shared variable 'tile' of block (0,0,0)", ("bulk",))) for case in cases},
+    "managed": ("the host reads 4 bytes at ", " that nothing has written: byte 28 of managed memory of 1024 bytes, made at "),
     "by_host": ("the host reads 4 bytes at ", " that nothing has written: byte 28 of " + PINNED),
 }
 

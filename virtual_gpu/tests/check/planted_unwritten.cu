@@ -90,6 +90,21 @@ void by_host(bool fixed) {
   CUDA_CHECK(cudaMemcpy(copy.data(), words.data(), kBytes, cudaMemcpyDefault));
   if (copy.data()[7] != 0) std::puts("not zero");  // @by_host
 }
+void managed(bool fixed) {  // that the host and the kernels of both GPUs access it is no error
+  const DeviceBuffer<int> words(0, kCount);
+  int* copy = nullptr;
+  CUDA_CHECK(cudaMallocManaged(&copy, kBytes));  // @managed
+  copy[kCount - 1] = 0;
+  for (int gpu : {1, 0}) {
+    const DeviceGuard guard(gpu);
+    fill<<<1, kCount>>>(copy, 1);
+    synchronize();
+  }
+  write(words, fixed ? 8 : 7);
+  CUDA_CHECK(cudaMemcpy(copy, words.data(), kBytes, cudaMemcpyDefault));
+  if (copy[7] != 0) std::puts("not zero");  // @managed
+  CUDA_CHECK(cudaFree(copy));
+}
 
 __global__ void count(int* words) { atomicAdd(words, 1); }  // @add
 void add(bool fixed) {
@@ -295,6 +310,7 @@ const planted::Cases kCases = {{"never", never},
                                {"of_peer", of_peer},
                                {"second_time", second_time},
                                {"by_host", by_host},
+                               {"managed", managed},
                                {"add", add},
                                {"in_kernel", in_kernel},
                                {"padding", padding},
