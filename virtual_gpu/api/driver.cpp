@@ -1,6 +1,7 @@
 // The driver API: stream memory operations.
 #include "cuda.h"
 #include "engine/host/api_call.hpp"
+#include "engine/streams/signal.hpp"
 #include "engine/host/code_text.hpp"
 
 namespace vgpu {

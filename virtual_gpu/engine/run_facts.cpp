@@ -57,7 +57,7 @@ bool are_scopes(const void* address) {
 
 std::string describe_schedule() {
   Runtime* runtime = runtime_if_started();
-  return runtime == nullptr ? "" : runtime->scheduler().describe();
+  return runtime == nullptr ? "" : runtime->schedule().describe();
 }
 
 }  // namespace vgpu

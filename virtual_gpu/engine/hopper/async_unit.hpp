@@ -21,9 +21,9 @@ struct AsyncUnit {
 
   /// Nothing else in the block can run: does the earliest copy or product that a thread is parked for, if
   /// any.
-  bool do_needed(Scheduler& scheduler);
+  bool do_needed(Schedule& schedule);
   /// The same for any that is in flight.
-  bool do_any(Scheduler& scheduler);
+  bool do_any(Schedule& schedule);
   void maybe_do_one() {
     copies.maybe_do_one();
     products.maybe_do_one();

@@ -13,16 +13,16 @@ std::string position(const uint3& p) {
 
 }  // namespace
 
-bool AsyncUnit::do_needed(Scheduler& scheduler) {
-  if (scheduler.random()) return do_any(scheduler);
+bool AsyncUnit::do_needed(Schedule& schedule) {
+  if (schedule.random()) return do_any(schedule);
   const auto copy = copies.needed_at(), product = products.needed_at();
   if (!product || (copy && *copy < *product)) return copies.do_needed();
   products.do_needed();
   return true;
 }
 
-bool AsyncUnit::do_any(Scheduler& scheduler) {
-  if (products.can_do_any() && (!copies.can_do_any() || scheduler.pick(2) == 1)) {
+bool AsyncUnit::do_any(Schedule& schedule) {
+  if (products.can_do_any() && (!copies.can_do_any() || schedule.pick(2) == 1)) {
     products.do_any();
     return true;
   }
@@ -72,7 +72,7 @@ bool Block::elect() {
   exchange(0xffffffffu, 0, &present, false);
   Warp& warp = warps_[current_->warp];
   if (warp.elected < 0 || !(present >> warp.elected & 1)) {
-    auto skipped = static_cast<int>(scheduler_.pick(static_cast<std::uint64_t>(std::popcount(present))));
+    auto skipped = static_cast<int>(schedule_.pick(static_cast<std::uint64_t>(std::popcount(present))));
     for (warp.elected = 0; !(present >> warp.elected & 1) || skipped-- > 0; ++warp.elected) {
     }
   }
@@ -85,12 +85,12 @@ void Block::park(ThreadList* list) {
 }
 
 void Block::wake(ThreadList& parked) {
-  scheduler_.note_progress();
+  schedule_.note_progress();
   runnable_.append(parked);
 }
 
 void Block::wake(Thread& parked) {
-  scheduler_.note_progress();
+  schedule_.note_progress();
   runnable_.push(&parked);
 }
 
@@ -126,17 +126,17 @@ void Block::leave_if_failed() {
 
 void Block::find_runnable() {
   if (async_ != nullptr) {
-    if (has_live_neighbours() && async_->copies.reaching_others() && scheduler_.pick(2) == 1) {
+    if (has_live_neighbours() && async_->copies.reaching_others() && schedule_.pick(2) == 1) {
       // With a seed: the other blocks of the cluster may run before the copy comes.
       state_ = State::kPolling;
       poll_time_ = 0;
       return;
     }
-    while (runnable_.empty() && !failed() && async_->do_needed(scheduler_)) {
+    while (runnable_.empty() && !failed() && async_->do_needed(schedule_)) {
     }
     // Those who look may look for a copy's end. Whoever waits for others lets them see all that it has done.
     if (runnable_.empty() && !failed() && !looking_.empty()) async_->copies.do_any(true);
-    while (runnable_.empty() && looking_.empty() && !failed() && async_->do_any(scheduler_)) {
+    while (runnable_.empty() && looking_.empty() && !failed() && async_->do_any(schedule_)) {
     }
     if (failed()) return;
   }

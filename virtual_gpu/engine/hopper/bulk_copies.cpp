@@ -6,7 +6,7 @@
 #include "engine/hopper/async_unit.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
-#include "engine/runtime.hpp"
+#include "engine/machine_state.hpp"
 
 namespace vgpu {
 namespace {
@@ -56,11 +56,11 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
   take_link(copy);
   block_.launch().contexts().use_proxies(block_.linear_index());
   block_.release(copy.issued);
-  block_.scheduler().note_progress();
+  block_.schedule().note_progress();
 }
 
 int BulkCopies::owner_of(const BulkRequest& request) const {
-  const Allocation* memory = runtime().memory().find(request.tensor ? request.map.address : request.global);
+  const Allocation* memory = block_.machine_state().memory().find(request.tensor ? request.map.address : request.global);
   const bool here = memory == nullptr || memory->kind != MemoryKind::kDevice;
   return here ? block_.launch().stream->device() : memory->device;
 }
@@ -70,7 +70,7 @@ void BulkCopies::take_link(Copy& copy) {
   const int own = block_.launch().stream->device(), peer = owner_of(copy.request);
   if (peer == own) return;
   const bool store = copy.targets.empty();
-  const Link link = runtime().link(store ? own : peer, store ? peer : own);
+  const Link link = block_.machine_state().link(store ? own : peer, store ? peer : own);
   const double duration = static_cast<double>(bytes_moved(copy.request)) / link.rate;
   const double end = std::max(link.out.fill(engine_free_, duration), link.in.fill(engine_free_, duration));
   copy.read_at = end;
@@ -82,7 +82,7 @@ void BulkCopies::count(const Copy& copy) const {
   const std::uint64_t bytes = bytes_moved(copy.request);
   if (peer == own || bytes == 0) return;
   const bool store = copy.targets.empty();
-  runtime().traffic().add(store ? own : peer, store ? peer : own, bytes, 1);
+  block_.machine_state().traffic().add(store ? own : peer, store ? peer : own, bytes, 1);
 }
 
 void BulkCopies::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {
@@ -198,17 +198,17 @@ bool BulkCopies::do_any(bool loads) {
     if (!copy.done && (copy.is_load() || !loads)) left.push_back(&copy);
   }
   if (left.empty()) return false;
-  advance_on_demand(*left[block_.scheduler().pick(left.size())]);
+  advance_on_demand(*left[block_.schedule().pick(left.size())]);
   return true;
 }
 
 void BulkCopies::maybe_do_one() {
-  if (copies_.empty() || !block_.scheduler().random() || block_.scheduler().pick(2) == 0) return;
+  if (copies_.empty() || !block_.schedule().random() || block_.schedule().pick(2) == 0) return;
   std::vector<Copy*> left;
   for (Copy& copy : copies_) {
     if (!copy.done) left.push_back(&copy);
   }
-  if (!left.empty()) advance(*left[block_.scheduler().pick(left.size())]);
+  if (!left.empty()) advance(*left[block_.schedule().pick(left.size())]);
 }
 
 void BulkCopies::advance_on_demand(Copy& copy) {
@@ -218,7 +218,7 @@ void BulkCopies::advance_on_demand(Copy& copy) {
 
 void BulkCopies::advance(Copy& copy) {
   if (!accessible(copy)) return;
-  block_.scheduler().note_progress();
+  block_.schedule().note_progress();
   if (!copy.read)
     fetch(copy);
   else
@@ -352,8 +352,8 @@ bool BulkCopies::accessible(const Copy& copy) {
     behind = std::max(behind, memory + bytes);
   });
   if (lowest == nullptr) return true;  // a box outside the tensor
-  const Memory& memory = runtime().memory();
-  const Allocation* allocation = runtime().memory().find(lowest);
+  const Memory& memory = block_.machine_state().memory();
+  const Allocation* allocation = block_.machine_state().memory().find(lowest);
   if (allocation != nullptr && behind <= allocation->begin + allocation->bytes) return true;
   block_.fail("kernel '" + block_.grid().name + "': a bulk copy of " + std::to_string(copy.request.bytes) +
                   " bytes touches memory that is not allocated: " +

@@ -22,18 +22,18 @@ bool print_streams(const Devices& devices) {
 
 }  // namespace
 
-void report_unfinished(const Scheduler& scheduler, const Devices& devices) {
+void report_unfinished(const Schedule& schedule, const Devices& devices) {
   std::fprintf(
       stderr,
       "virtual GPUs: main() has returned or exit() was called, and this work still waits for the host, which "
       "has not synchronised with it (%s)\n",
-      scheduler.describe().c_str());
+      schedule.describe().c_str());
   print_streams(devices);
 }
 
-void report_deadlock(const Scheduler& scheduler, const Devices& devices, const HostThreads& hosts) {
+void report_deadlock(const Schedule& schedule, const Devices& devices, const HostThreads& hosts) {
   std::fprintf(stderr, "virtual GPUs: deadlock: the host waits, and no work can go on (%s)\n",
-               scheduler.describe().c_str());
+               schedule.describe().c_str());
   // If there is none, what the host waits for is all that there is to say.
   const bool idle = !print_streams(devices);
   for (const auto& thread : hosts.all()) {

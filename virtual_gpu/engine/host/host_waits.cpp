@@ -13,7 +13,7 @@ constexpr std::uint64_t kIdleQueries = 100000;
 }  // namespace
 
 void HostWaits::wait(const std::vector<Token>& tokens) {
-  if (stopping_) return;
+  if (hosts_.stopping()) return;
   HostThread& self = hosts_.current();
   self.count_wait();
   const auto complete = [&] {
@@ -25,7 +25,7 @@ void HostWaits::wait(const std::vector<Token>& tokens) {
     for (const Token& token : tokens) latest = token ? std::max(latest, token->time) : latest;
     return latest;
   };
-  scheduler_.note_progress();  // the host may have written what a kernel polls for
+  schedule_.note_progress();  // the host may have written what a kernel polls for
   block_until({[&] { return given_up() || complete(); }, time, "work that was enqueued"});
   throw_if_given_up();
   self.wait_until(time());
@@ -36,7 +36,7 @@ void HostWaits::wait(const std::vector<Token>& tokens) {
 
 void HostWaits::block_host(const std::function<bool()>& reached, const std::string& what) {
   HostThread& self = hosts_.current();
-  scheduler_.note_progress();
+  schedule_.note_progress();
   block_until({[&] { return given_up() || reached(); }, [&] { return self.now(); }, what});
   throw_if_given_up();
 }
@@ -52,9 +52,9 @@ void HostWaits::yield() {
   bool alive;
   if (hosts_.several()) {
     const HostThread& self = hosts_.current();
-    const std::uint64_t before = scheduler_.progress();
+    const std::uint64_t before = schedule_.progress();
     block_until({[] { return true; }, [&] { return self.now(); }, "its turn", true});
-    alive = scheduler_.progress() != before || scheduler_.work_is_left();
+    alive = schedule_.progress() != before || scheduler_.work_is_left();
   } else {
     alive = scheduler_.run_to(hosts_.current().now());
   }
@@ -68,7 +68,7 @@ bool HostWaits::observe(const std::vector<Token>& tokens) {
   hosts_.current().count_wait();
   const auto known = [&] {
     return std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
-      return !token || (token->complete && (scheduler_.random() || token->time <= hosts_.current().now()));
+      return !token || (token->complete && (schedule_.random() || token->time <= hosts_.current().now()));
     });
   };
   if (hosts_.several() || !known()) yield();
@@ -80,26 +80,26 @@ bool HostWaits::observe(const std::vector<Token>& tokens) {
 }
 
 bool HostWaits::drain() {
-  scheduler_.note_progress();  // the host may have written what a kernel polls for
+  schedule_.note_progress();  // the host may have written what a kernel polls for
   if (given_up() || scheduler_.drain() || errors_.faulted()) return true;
-  report_unfinished(scheduler_, devices_);
+  report_unfinished(schedule_, devices_);
   return false;
 }
 
 void HostWaits::stop() {
-  stopping_ = true;
+  hosts_.stop();
   for (const auto& device : devices_) device->discard_work(hosts_.current().now(), hosts_.join_order());
 }
 
 void HostWaits::give_up_for_deadlock() {
-  report_deadlock(scheduler_, devices_, hosts_);
+  report_deadlock(schedule_, devices_, hosts_);
   deadlock_reported_ = true;
   errors_.fault(cudaErrorLaunchTimeout, "deadlock on the virtual GPUs (reported above)");
 }
 
 void HostWaits::throw_if_given_up() const {
   errors_.throw_if_faulted();
-  if (stopping_) throw ApiError(cudaErrorUnknown, "the host threads are being stopped");
+  if (hosts_.stopping()) throw ApiError(cudaErrorUnknown, "the host threads are being stopped");
 }
 
 }  // namespace vgpu

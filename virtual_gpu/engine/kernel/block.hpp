@@ -18,7 +18,7 @@
 #include "engine/kernel/shared_memory.hpp"
 #include "engine/kernel/thread_list.hpp"
 #include "engine/kernel_records.hpp"
-#include "engine/scheduler.hpp"
+#include "engine/schedule.hpp"
 #include "engine/streams/operation.hpp"
 #include "engine/streams/stream.hpp"
 #include "vgpu/launch.h"
@@ -27,6 +27,7 @@
 namespace vgpu {
 
 struct AsyncUnit;
+class MachineState;
 
 /// Where all blocks of a cooperative launch meet.
 struct GridBarrier {
@@ -61,7 +62,7 @@ class Block {
   /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
   /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
   /// as good as any, but all its threads keep stacks.
-  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
+  Block(const Grid& grid, std::uint64_t linear_index, MachineState& machine_state, const Operation& launch,
         bool may_be_impatient);
   ~Block();
   Block(const Block&) = delete;
@@ -92,7 +93,7 @@ class Block {
   double stalled() const { return stalled_; }
   /// True if the block has only polled since the last progress, and its threads have come back to where they
   /// were: without news they will do so for ever. Known only once the scheduler is in doubt.
-  bool idle() const { return idle_since_ == scheduler_.progress(); }
+  bool idle() const { return idle_since_ == schedule_.progress(); }
   /// Modelled time of its first cudaTriggerProgrammaticLaunchCompletion(), ns.
   const std::optional<double>& triggered_at() const { return triggered_at_; }
   /// The kernel before it, beside which it runs, has ended.
@@ -168,7 +169,8 @@ class Block {
   AsyncUnit& async();
   const SharedMemory& shared() const { return shared_; }
   const Operation& launch() const { return launch_; }
-  Scheduler& scheduler() { return scheduler_; }
+  MachineState& machine_state() const { return machine_state_; }
+  Schedule& schedule() const { return schedule_; }
   /// For the race detector's stacks: kernel_thread() of run_facts.hpp reads it.
   std::uint64_t race_number_of(const Thread& thread) const {
     return KernelRecords::thread_number(grid_.shape, linear_index_, number_of(thread));
@@ -273,7 +275,8 @@ class Block {
   const Grid& grid_;
   std::uint64_t linear_index_;
   uint3 index_;
-  Scheduler& scheduler_;
+  MachineState& machine_state_;
+  Schedule& schedule_;
   const Operation& launch_;
 
   std::vector<Thread> threads_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cuda.h"
-#include "engine/runtime.hpp"
 #include "vgpu/atomics.h"
 
 namespace vgpu {
@@ -32,18 +31,6 @@ bool still_there(Runtime& runtime, const Operation& operation, const std::uint32
 }
 
 }  // namespace
-
-void Signals::written(const std::uint32_t* word, std::uint32_t value, const Token& token) {
-  std::deque<Write>& writes = words_[word];
-  writes.push_back({value, token});
-  if (writes.size() > kRemembered) writes.pop_front();
-}
-
-void Signals::forget(const void* begin, std::size_t bytes) {
-  const auto* first = static_cast<const std::uint32_t*>(begin);
-  const auto* last = reinterpret_cast<const std::uint32_t*>(static_cast<const std::byte*>(begin) + bytes);
-  words_.erase(words_.lower_bound(first), words_.lower_bound(last));
-}
 
 void WriteValue::begin(double now) {
   if (!still_there(runtime_, *this, word_)) return;
@@ -84,7 +71,7 @@ void WaitValue::offer(std::vector<Step>& steps) {
   if (!still_there(runtime_, *this, word_) || !satisfied_by(__atomic_load_n(word_, __ATOMIC_RELAXED))) return;
   if (satisfied_ < 0) {
     const Token* write = source();
-    satisfied_ = write != nullptr ? (*write)->time : runtime_.scheduler().now();
+    satisfied_ = write != nullptr ? (*write)->time : runtime_.schedule().now();
     // The write of a kernel has no time of its own: it is seen after the kernel's step. A word in pinned
     // memory may be the host's, which has just blocked.
     if (write == nullptr && runtime_.memory().find(word_)->kind != MemoryKind::kDevice)
