@@ -1,8 +1,8 @@
 // The driver API: stream memory operations.
 #include "cuda.h"
 #include "engine/host/api_call.hpp"
-#include "engine/streams/signal.hpp"
 #include "engine/host/code_text.hpp"
+#include "engine/streams/signal.hpp"
 
 namespace vgpu {
 namespace {

@@ -27,8 +27,6 @@ namespace vgpu {
 class MachineState {
  public:
   MachineState(Machine machine, std::optional<std::uint64_t> seed);
-  MachineState(const MachineState&) = delete;
-  MachineState& operator=(const MachineState&) = delete;
 
   /// What is modelled.
   ///@{

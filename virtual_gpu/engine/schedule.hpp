@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <random>
 #include <string>
@@ -12,8 +13,6 @@ namespace vgpu {
 class Schedule {
  public:
   explicit Schedule(std::optional<std::uint64_t> seed) : seed_(seed), generator_(seed.value_or(0)) {}
-  Schedule(const Schedule&) = delete;
-  Schedule& operator=(const Schedule&) = delete;
 
   bool random() const { return seed_.has_value(); }
   /// With a seed: a random number below `bound`. Without: 0.
@@ -26,7 +25,11 @@ class Schedule {
   }
   std::uint64_t hash() const { return hash_; }
   /// "schedule 17, hash 7a42e5de413b0806", or "schedule time order, ...".
-  std::string describe() const;
+  std::string describe() const {
+    char hash[17];
+    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(hash_));
+    return "schedule " + (random() ? std::to_string(*seed_) : "time order") + ", hash " + hash;
+  }
 
   /// The time of a step that begins, and of the last one, ns.
   ///@{

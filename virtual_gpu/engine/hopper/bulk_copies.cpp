@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/hopper/async_unit.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/machine_state.hpp"
@@ -60,7 +59,8 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
 }
 
 int BulkCopies::owner_of(const BulkRequest& request) const {
-  const Allocation* memory = block_.machine_state().memory().find(request.tensor ? request.map.address : request.global);
+  const Allocation* memory =
+      block_.machine_state().memory().find(request.tensor ? request.map.address : request.global);
   const bool here = memory == nullptr || memory->kind != MemoryKind::kDevice;
   return here ? block_.launch().stream->device() : memory->device;
 }
@@ -85,33 +85,6 @@ void BulkCopies::count(const Copy& copy) const {
   block_.machine_state().traffic().add(store ? own : peer, store ? peer : own, bytes, 1);
 }
 
-void BulkCopies::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {
-  std::vector<Target> targets;
-  if (mask == 0)
-    targets.push_back({&block_, &barriers_.find_published(block_, mbarrier, request.caller), request.shared});
-  for (std::size_t rank = 0; rank < 16; ++rank) {
-    if ((mask >> rank & 1) != 0) targets.push_back(target_of(request, mbarrier, rank));
-  }
-  issue(request, std::move(targets));
-}
-
-BulkCopies::Target BulkCopies::target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank) {
-  Cluster& cluster = block_.cluster();
-  if (rank >= cluster.size()) {
-    block_.fault(block_.who() + "issues a multicast copy" + at_line(request.caller) + " to rank " +
-                 std::to_string(rank) + " of a cluster of " + std::to_string(cluster.size()));
-  }
-  Block& to = cluster.block(rank);
-  if (cluster.has_ended(rank)) {
-    block_.fault(block_.who() + "issues a multicast copy" + at_line(request.caller) + " to " + to.name() +
-                 ", which has ended");
-  }
-  const void* word = block_.shared().same_in(to.shared(), mbarrier);
-  auto* shared = static_cast<std::byte*>(block_.shared().same_in(to.shared(), request.shared));
-  return {&to, &to.async().barriers.find_published(block_, word, request.caller), shared};
-}
-
-void BulkCopies::store(const BulkRequest& request) { issue(request, {}); }
 void BulkCopies::commit() { ++groups_[block_.current_number()]; }
 
 bool BulkCopies::awaited(const Waiter& waiter, const Copy& copy) const {
@@ -232,7 +205,7 @@ void BulkCopies::advance(Copy& copy) {
     --loads_;
     copies_.remove_if([&copy](const Copy& other) { return &other == &copy; });
     for (const Target& target : targets)
-      target.block->async().barriers.complete(*target.barrier, bytes, block_.now(), caller);
+      target.barriers->complete(*target.barrier, bytes, block_.now(), caller);
     return;
   }
   finish_step(copy, copy.done ? copy.written : copy.fetched);

@@ -6,9 +6,6 @@
 #include <stdexcept>
 
 namespace vgpu {
-namespace {
-HostThreads* of_program = nullptr;  // that have run some
-}  // namespace
 
 HostThreads::HostThreads() : stacks_(kHostStack) {
   threads_.push_back(std::make_unique<HostThread>());
@@ -48,7 +45,7 @@ void HostThreads::forget_threads() {
 }
 
 void HostThreads::fiber_entry() {
-  HostThreads& threads = *of_program;
+  HostThreads& threads = *running_;
   HostThread& self = threads.current();
   hb::acquire(self.context_, &threads);
   hb::enter(self.context_);
@@ -74,7 +71,7 @@ void HostThreads::run(const BlockUntil& block_until, int count, const std::funct
   };
   body_ = &guarded;
   block_until_ = &block_until;
-  of_program = this;
+  running_ = this;
   hb::release(current_->context_, this);
   HostThread::Wait at_once{[] { return true; }, {}, "its start", false};
   std::vector<HostThread::Wait> starts;

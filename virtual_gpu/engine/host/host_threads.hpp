@@ -36,6 +36,7 @@ class HostThreads {
 
  private:
   static void fiber_entry();
+  inline static HostThreads* running_ = nullptr;  // whose threads it starts
   /// Throws std::bad_alloc.
   void start(HostThread& thread, int index);
   /// All but the program's own, which have ended or not begun.

@@ -15,11 +15,7 @@ namespace vgpu {
 class HostWaits {
  public:
   HostWaits(MachineState& machine, HostThreads& hosts, Scheduler& scheduler)
-      : devices_(machine.devices()),
-        hosts_(hosts),
-        scheduler_(scheduler),
-        schedule_(machine.schedule()),
-        errors_(machine.errors()) {}
+      : machine_(machine), hosts_(hosts), scheduler_(scheduler) {}
 
   /// Blocks the host until all tokens are complete, or nullptr. Throws after a deadlock or a fault.
   void wait(const std::vector<Token>& tokens);
@@ -46,14 +42,12 @@ class HostWaits {
  private:
   void give_up_for_deadlock();
   /// Waits are over when what they wait for has happened, and when it never will.
-  bool given_up() const { return errors_.faulted() || hosts_.stopping(); }
+  bool given_up() const { return machine_.errors().faulted() || hosts_.stopping(); }
   void throw_if_given_up() const;
 
-  const Devices& devices_;
+  MachineState& machine_;
   HostThreads& hosts_;
   Scheduler& scheduler_;
-  Schedule& schedule_;
-  Errors& errors_;
   bool deadlock_reported_ = false;
   std::uint64_t idle_queries_ = 0;
 };

@@ -24,8 +24,8 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
   const bool global = in_block != word;
   if (global) {
     const Stream& stream = *launch_.stream;
-    machine_state_.atomic_scopes().access(word, {stream.device(), &stream, linear_index_, scope}, writes, context,
-                                     launch_.site, caller);
+    machine_state_.atomic_scopes().access(word, {stream.device(), &stream, linear_index_, scope}, writes,
+                                          context, launch_.site, caller);
   }
   if (writes && releases(order)) {
     if (global) hb::release(context, in_block);  // ThreadSanitizer does the rest

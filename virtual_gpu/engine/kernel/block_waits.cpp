@@ -120,7 +120,8 @@ void Block::warn_of_barriers(const void* caller) {
   const void* other = std::exchange(barrier_caller_, caller);
   if (other == nullptr || caller == nullptr) return;
   const auto [low, high] = std::minmax(caller, other);
-  if (!machine_state_.kernels().first_warning(low, std::to_string(reinterpret_cast<std::uintptr_t>(high)))) return;
+  if (!machine_state_.kernels().first_warning(low, std::to_string(reinterpret_cast<std::uintptr_t>(high))))
+    return;
   const std::string here = at_line(caller), there = at_line(other);
   if (here == there) return;  // the compiler has doubled it
   std::fprintf(

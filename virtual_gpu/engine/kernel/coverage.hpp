@@ -16,11 +16,9 @@ inline std::uint64_t kernel_basic_blocks = 0;
 /// loops.
 inline constexpr std::int64_t kSlice = 100000;
 
-/// Of each thread of the operating system: a program may have some that do other work than CUDA's.
-///@{
+// Of each thread of the operating system: a program may have some that do other work than CUDA's.
 inline constinit thread_local std::int64_t left_in_slice = kSlice;
 inline constinit thread_local std::uint64_t slices = 0;  // that have ended
-///@}
 
 /// Basic blocks run so far by the whole program.
 inline std::uint64_t basic_blocks() {

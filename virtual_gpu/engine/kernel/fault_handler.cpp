@@ -39,10 +39,6 @@ const struct sigaction& previous_of(int signal) {
   return previous[std::find(std::begin(kSignals), std::end(kSignals), signal) - std::begin(kSignals)];
 }
 
-std::string position(const uint3& p) {
-  return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
-}
-
 /// What the running thread of that block has done.
 std::string describe_fault(Block& block) {
   std::string line = hb::line_at(fault_instruction);

@@ -4,11 +4,8 @@
 #include "engine/kernel/coverage.hpp"
 
 namespace vgpu {
-namespace {
 
-thread_local std::uint64_t last_turn = 0;
-
-[[gnu::noinline]] void end_slice() {
+[[gnu::noinline]] static void end_slice() {
   left_in_slice = kSlice;
   ++slices;
   Block* block = current_block();
@@ -16,13 +13,13 @@ thread_local std::uint64_t last_turn = 0;
   // Interrupt only a thread that has used up a whole slice alone: it may be waiting for somebody else.
   // Others must never be interrupted: where their slices end depends on the compiler, and so would the
   // schedule.
+  static thread_local std::uint64_t last_turn = 0;
   if (last_turn == turns) block->poll(block->grid().poll_ns);
   last_turn = turns;
 }
 
-}  // namespace
-}  // namespace vgpu
-
 extern "C" void __sanitizer_cov_trace_pc() {
-  if (--vgpu::left_in_slice == 0) vgpu::end_slice();
+  if (--left_in_slice == 0) end_slice();
 }
+
+}  // namespace vgpu

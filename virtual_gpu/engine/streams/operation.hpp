@@ -170,8 +170,8 @@ class Operation {
   PullQueue* pulls = nullptr;  // where it also has to be the first one to begin; null: nowhere
   Token done = std::make_shared<Completion>();
   RunningGraph* graph = nullptr;  // what it is a node of
-  unsigned branch = 0;           // of the graph; its stream is that branch's
-  bool programmatic = false;     // a launch that may depend on the kernel before it alone
+  unsigned branch = 0;            // of the graph; its stream is that branch's
+  bool programmatic = false;      // a launch that may depend on the kernel before it alone
   std::shared_ptr<const Primary>
       primary;  // which kernel that is; null: it comes after all that is in its stream
 

@@ -14,9 +14,6 @@ bool overlaps(const std::uint32_t* word, const void* memory, std::size_t bytes) 
   return begin < other + bytes && other < begin + sizeof *word;
 }
 
-/// "12 bytes into a cudaMalloc ...", so that a report says which signal it is.
-std::string place(Runtime& runtime, const std::uint32_t* word) { return runtime.memory().locate(word); }
-
 /// A stream accesses words at system scope.
 void note_scope(Runtime& runtime, const Operation& by, const std::uint32_t* word, bool writes) {
   runtime.atomic_scopes().access(word, {by.stream->device(), by.stream, AtomicScopes::kStream, kSystemScope},
@@ -42,7 +39,7 @@ void WriteValue::begin(double now) {
 }
 
 std::string WriteValue::describe() const {
-  return "write of " + std::to_string(value_) + " to a word " + place(runtime_, word_);
+  return "write of " + std::to_string(value_) + " to a word " + runtime_.memory().locate(word_);
 }
 
 bool WriteValue::touches(const void* memory, std::size_t bytes) const {
@@ -96,7 +93,8 @@ std::string WaitValue::describe() const {
 
 std::string WaitValue::progress() const {
   if (!begun) return Operation::progress();
-  return "it is " + std::to_string(__atomic_load_n(word_, __ATOMIC_RELAXED)) + ", " + place(runtime_, word_);
+  return "it is " + std::to_string(__atomic_load_n(word_, __ATOMIC_RELAXED)) + ", " +
+         runtime_.memory().locate(word_);
 }
 
 bool WaitValue::touches(const void* memory, std::size_t bytes) const {
