@@ -31,11 +31,9 @@ class Schedule {
     return "schedule " + (random() ? std::to_string(*seed_) : "time order") + ", hash " + hash;
   }
 
-  /// The time of a step that begins, and of the last one, ns.
-  ///@{
   void step_at(double time) { now_ = time; }
+  /// Modelled time of the last step, ns.
   double now() const { return now_; }
-  ///@}
 
   /// Something happened that a polling block may be waiting for.
   void note_progress() { ++progress_; }

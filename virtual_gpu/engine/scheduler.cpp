@@ -36,14 +36,12 @@ void Scheduler::add_host_threads() {
 
 /// A host thread may do anything, so it is never only a poll.
 bool Scheduler::only_polls() const {
-  return std::all_of(steps_.begin(), steps_.end(),
-                     [](const Step& step) { return step.poll && step.host == nullptr; });
+  return std::ranges::all_of(steps_, [](const Step& step) { return step.poll && step.host == nullptr; });
 }
 
 bool Scheduler::nothing_but_idle_polls() const {
   if (!schedule_.has_only_polled() || !only_polls()) return false;
-  return schedule_.has_polled_too_long() ||
-         std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.idle; });
+  return schedule_.has_polled_too_long() || std::ranges::all_of(steps_, &Step::idle);
 }
 
 bool Scheduler::stuck() {

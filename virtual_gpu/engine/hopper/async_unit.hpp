@@ -9,7 +9,6 @@
 #include "engine/hopper/named_barriers.hpp"
 #include "engine/hopper/register_pool.hpp"
 #include "engine/hopper/warpgroups.hpp"
-#include "engine/kernel/async_work.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace vgpu {
@@ -18,6 +17,7 @@ class AsyncUnit final : public AsyncWork {
  public:
   explicit AsyncUnit(Block& block)
       : barriers(block), copies(block), products(block), meetings(block), registers(block), block_(block) {}
+  /// Makes it if the block has none yet.
   static AsyncUnit& of(Block& block) {
     if (block.async_work() == nullptr) block.give_async_work(std::make_unique<AsyncUnit>(block));
     return static_cast<AsyncUnit&>(*block.async_work());

@@ -54,8 +54,7 @@ void HostWaits::wait(const std::vector<Token>& tokens) {
   HostThread& self = hosts_.current();
   self.count_wait();
   const auto complete = [&] {
-    return std::all_of(tokens.begin(), tokens.end(),
-                       [](const Token& token) { return !token || token->complete; });
+    return std::ranges::all_of(tokens, [](const Token& token) { return !token || token->complete; });
   };
   const auto time = [&] {
     double latest = self.now();

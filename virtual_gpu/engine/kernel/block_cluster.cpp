@@ -12,9 +12,7 @@ void Cluster::join(Block& block) {
 }
 
 std::size_t Cluster::rank_of(const Block& block) const {
-  const auto found = std::find_if(members_.begin(), members_.end(),
-                                  [&block](const Member& member) { return member.block == &block; });
-  return static_cast<std::size_t>(found - members_.begin());
+  return static_cast<std::size_t>(std::ranges::find(members_, &block, &Member::block) - members_.begin());
 }
 
 bool Cluster::others_live(const Block& block) const {

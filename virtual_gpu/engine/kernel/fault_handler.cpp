@@ -16,10 +16,6 @@
 #include "engine/kernel/block.hpp"
 #include "engine/machine_state.hpp"
 
-// The kernel's built-in variables; block.cpp defines them.
-extern uint3 threadIdx;
-extern uint3 blockIdx;
-
 namespace vgpu {
 namespace {
 
@@ -158,8 +154,9 @@ void handle(int signal, siginfo_t* information, void* context) {
 }  // namespace
 
 std::string running_thread() {
-  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
-         position(threadIdx) + " ";
+  Block& block = *current_block();
+  return "kernel '" + block.grid().name + "', " + block.name() + ", thread " +
+         position(block.current().index) + " ";
 }
 
 void install_fault_handler(MachineState* its_machine) {

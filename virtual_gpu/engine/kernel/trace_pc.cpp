@@ -4,8 +4,9 @@
 #include "engine/kernel/coverage.hpp"
 
 namespace vgpu {
+namespace {
 
-[[gnu::noinline]] static void end_slice() {
+[[gnu::noinline]] void end_slice() {
   left_in_slice = kSlice;
   ++slices;
   Block* block = current_block();
@@ -17,6 +18,8 @@ namespace vgpu {
   if (last_turn == turns) block->poll(block->grid().poll_ns);
   last_turn = turns;
 }
+
+}  // namespace
 
 extern "C" void __sanitizer_cov_trace_pc() {
   if (--left_in_slice == 0) end_slice();
