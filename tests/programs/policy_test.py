@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import unittest
-from typing import Iterable, Iterator, List, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Set, Tuple
 
 from support import REPOSITORY, FolderTest
 NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
@@ -127,9 +127,24 @@ def against_the_arrows(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> Lis
     return found
 
 
-def include_cycle(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> List[str]:
-    """Files that include each other in a cycle, from one of them back to it; [] if there is none."""
-    graph = {path.resolve(): {there for _, _, there in includes(root, path)} for path in paths}
+def modules(paths: Iterable[pathlib.Path]) -> Dict[pathlib.Path, pathlib.Path]:
+    """The module of each source, by its first file: a header, its source of the same name, and sources without a header of their
+    own that are named after it, as block_waits.cpp after block.hpp."""
+    headers = {path.with_suffix("") for path in paths if path.suffix == ".hpp"}
+
+    def module(path: pathlib.Path) -> pathlib.Path:
+        words = path.stem.split("_")
+        names = [path.with_name("_".join(words[:count])) for count in range(len(words), 0, -1)]
+        return next((name.with_suffix(".hpp") for name in names if name in headers), path)
+    return {path: module(path) for path in paths}
+
+
+def include_cycle(root: pathlib.Path, paths: Iterable[pathlib.Path], module: Mapping[pathlib.Path, pathlib.Path] = {}) -> List[str]:
+    """Files, or modules of files, that include each other in a cycle, from one of them back to it; [] if there is none."""
+    graph: Dict[pathlib.Path, Set[pathlib.Path]] = {}
+    for path in paths:
+        here, there = module.get(path, path), {module.get(there, there) for _, _, there in includes(root, path)}
+        graph.setdefault(here, set()).update(there - ({here} if path in module else set()))
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
@@ -178,6 +193,9 @@ class RepositoryTest(unittest.TestCase):
         self.assertGreater(len(sources), 500)
         self.assertEqual(against_the_arrows(REPOSITORY, sources), [])
         self.assertEqual(include_cycle(REPOSITORY, sources), [])
+        engine = [path for path in sources if REPOSITORY / "virtual_gpu/engine" in path.parents]
+        self.assertGreater(len(engine), 80)
+        self.assertEqual(include_cycle(REPOSITORY, engine, modules(engine)), [])
 
     def test_tools_need_no_tests(self) -> None:
         sources = [path for path in files() if path.suffix == ".py" and path.relative_to(REPOSITORY).parts[0] in ("tools", "course")
@@ -258,6 +276,19 @@ class RulesTest(FolderTest):
         self.assertEqual(include_cycle(root, ring), [])
         self.write("virtual_gpu/engine/c.hpp", '#include "a.hpp"\n')
         self.assertEqual(sorted(set(include_cycle(root, ring))), [f"virtual_gpu/engine/{name}.hpp" for name in "abc"])
+
+    def test_include_cycle_of_modules(self) -> None:
+        root = self.folder.resolve()
+        texts = {"a.hpp": "", "a.cpp": "a.hpp b.hpp", "b.hpp": "", "b.cpp": "b.hpp", "b_c.cpp": "b.hpp", "c.cpp": "a.hpp b.hpp", "b_d.hpp": ""}
+        paths = [self.write(f"virtual_gpu/engine/{name}", "".join(f'#include "{header}"\n' for header in headers.split())).resolve()
+                 for name, headers in texts.items()]
+        self.assertEqual([path.name for path in modules(paths).values()], ["a.hpp", "a.hpp", "b.hpp", "b.hpp", "b.hpp", "c.cpp", "b_d.hpp"])
+        self.assertEqual(include_cycle(root, paths, modules(paths)), [])
+        for source in ("b.cpp", "b_c.cpp"):
+            self.write(f"virtual_gpu/engine/{source}", '#include "a.hpp"\n')
+            self.assertEqual(include_cycle(root, paths), [])
+            self.assertEqual(set(include_cycle(root, paths, modules(paths))), {f"virtual_gpu/engine/{name}.hpp" for name in "ab"})
+            self.write(f"virtual_gpu/engine/{source}")
 
     def test_foreign_paths(self) -> None:
         for text in ("see /home/someone/notes", '"/root/x"', "cd /srv/data", "(../../other/x)", "../../../a"):

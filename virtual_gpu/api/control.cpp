@@ -72,7 +72,7 @@ void host_work(std::uint64_t bytes) {
   require_host_code("vgpu::host_work()");
   const hb::RuntimeScope scope;
   Runtime& vgpu = runtime();
-  if (bytes == 0 || vgpu.waits().stopping()) return;
+  if (bytes == 0 || vgpu.hosts().stopping()) return;
   HostThread& self = vgpu.host();
   const double end =
       vgpu.host_memory().book(self.now(), static_cast<double>(bytes) / vgpu.machine().host_memory_rate);
@@ -95,7 +95,7 @@ bool failure_reported() {
 
 std::uint64_t schedule_hash() {
   Runtime* started = runtime_if_started();
-  return started == nullptr ? 0 : started->scheduler().hash();
+  return started == nullptr ? 0 : started->schedule().hash();
 }
 
 std::string last_error_detail() {

@@ -2,6 +2,7 @@
 #include "cuda.h"
 #include "engine/host/api_call.hpp"
 #include "engine/host/code_text.hpp"
+#include "engine/streams/signal.hpp"
 
 namespace vgpu {
 namespace {

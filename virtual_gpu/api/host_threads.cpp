@@ -11,7 +11,8 @@ void run_host_threads(int count, const std::function<void(int)>& body) {
   require_host_code("vgpu::run_host_threads()");
   hb::start();
   const hb::RuntimeScope scope;
-  runtime().hosts().run(runtime().waits(), count, body);
+  HostWaits& waits = runtime().waits();
+  runtime().hosts().run([&waits](const HostThread::Wait& wait) { waits.block_until(wait); }, count, body);
 }
 
 int host_thread() {

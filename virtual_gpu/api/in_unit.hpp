@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "engine/hopper/async_unit.hpp"
-#include "engine/kernel/block.hpp"
 
 namespace vgpu {
 
@@ -22,7 +21,7 @@ template <class Action>
 auto in_unit(const char* function, Action action) {
   Block& block = running_block(function);
   const Block::RuntimeTurn turn(block, block.current());
-  AsyncUnit& unit = block.async();
+  AsyncUnit& unit = AsyncUnit::of(block);
   struct Afterwards {
     ~Afterwards() { unit.maybe_do_one(); }
     AsyncUnit& unit;

@@ -124,7 +124,7 @@ bool mbarrier_wait(std::uint64_t* barrier, bool parity, bool may_wait, bool acqu
 void bulk_load(void* shared, const void* global, std::uint32_t bytes, std::uint64_t* barrier) {
   const void* caller = __builtin_return_address(0);
   in_unit("cp_async_bulk", [&](Block& block, AsyncUnit& unit) {
-    unit.copies.load(linear(block, shared, global, bytes, caller), barrier);
+    unit.load(linear(block, shared, global, bytes, caller), barrier);
   });
 }
 
@@ -138,7 +138,7 @@ void bulk_store(void* global, const void* shared, std::uint32_t bytes) {
 void tensor_load(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier) {
   const void* caller = __builtin_return_address(0);
   in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
-    unit.copies.load(box(block, shared, map, at, rank, caller), barrier);
+    unit.load(box(block, shared, map, at, rank, caller), barrier);
   });
 }
 
@@ -147,7 +147,7 @@ void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int
   const void* caller = __builtin_return_address(0);
   in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
     if (mask == 0) block.fault(block.who() + "issues a multicast copy to no block: its mask is 0");
-    unit.copies.load(box(block, shared, map, at, rank, caller), barrier, mask);
+    unit.load(box(block, shared, map, at, rank, caller), barrier, mask);
   });
 }
 

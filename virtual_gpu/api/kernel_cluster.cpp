@@ -87,7 +87,7 @@ void cluster_mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count) {
       block.fault(block.who() + "arrives" + at_line(caller) + " at an mbarrier of " + there.name() +
                   ", which has ended");
     }
-    there.async().barriers.arrive(block, barrier, count, 0, release, caller);
+    AsyncUnit::of(there).barriers.arrive(block, barrier, count, 0, release, caller);
   });
 }
 

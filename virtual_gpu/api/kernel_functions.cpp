@@ -36,7 +36,7 @@ void __nanosleep(unsigned int nanoseconds) {
 namespace vgpu {
 void between_parts() {
   Block& block = *current_block();
-  if (block.scheduler().pick(8) == 1) block.poll(block.grid().poll_ns);
+  if (block.schedule().pick(8) == 1) block.poll(block.grid().poll_ns);
 }
 }  // namespace vgpu
 
@@ -97,7 +97,7 @@ void grid_sync() {
       if (++meeting->arrived == std::uint64_t{grid.x} * grid.y * grid.z) {
         meeting->arrived = 0;
         ++meeting->generation;
-        block.scheduler().note_progress();
+        block.schedule().note_progress();
       }
     }
     while (meeting->generation == generation) block.poll(block.grid().poll_ns);
@@ -138,9 +138,9 @@ void record_atomic(const void* address, const AtomicCall& call, bool wrote) {
 // Host code that uses atomic words may run before the first CUDA call, and in threads that make none.
 void note_progress() {
   Block* block = current_block();
-  if (block != nullptr) return block->scheduler().note_progress();
+  if (block != nullptr) return block->schedule().note_progress();
   Runtime* started = on_own_thread() ? runtime_if_started() : nullptr;
-  if (started != nullptr) started->scheduler().note_progress();
+  if (started != nullptr) started->schedule().note_progress();
 }
 
 void note_store(const void* address) {

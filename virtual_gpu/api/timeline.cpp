@@ -13,7 +13,7 @@ bool recording_timeline() { return settings().records_timeline(); }
 std::vector<TimelineEntry> timeline() {
   if (runtime_if_started() == nullptr) return {};
   const hb::RuntimeScope scope;
-  return runtime().timeline().entries();
+  return runtime().timeline();
 }
 
 // The labels are the runtime's memory: the race build must not take them for the program's.

@@ -8,7 +8,6 @@
 #include <cstdio>
 
 #include "engine/hopper/caller_line.hpp"
-#include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/kernel/fault_handler.hpp"
 #include "engine/runtime.hpp"

@@ -32,7 +32,7 @@ std::string describe_passed_wait(std::uint64_t thread) {
   Block* block = current_block();
   const Thread* found = block == nullptr ? nullptr : block->thread_of(thread);
   if (found == nullptr || found->notes == nullptr || found->notes->passed.word == nullptr) return {};
-  return block->async().barriers.describe(found->notes->passed);
+  return AsyncUnit::of(*block).barriers.describe(found->notes->passed);
 }
 
 std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
@@ -57,7 +57,7 @@ bool are_scopes(const void* address) {
 
 std::string describe_schedule() {
   Runtime* runtime = runtime_if_started();
-  return runtime == nullptr ? "" : runtime->scheduler().describe();
+  return runtime == nullptr ? "" : runtime->schedule().describe();
 }
 
 }  // namespace vgpu

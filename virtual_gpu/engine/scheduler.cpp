@@ -1,25 +1,9 @@
 #include "engine/scheduler.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
-#include <string>
 
 namespace vgpu {
-namespace {
-// Polls in a row, by all blocks together, that must see nothing new before the wait is called a deadlock, if
-// each of the blocks repeats itself: one that computes for long does not.
-constexpr std::int64_t kIdlePolls = 20000;
-// From here on blocks look whether they do. Not before: most waits are over sooner.
-constexpr std::int64_t kDoubtfulPolls = kIdlePolls / 2;
-// The same if a block does not repeat itself, since a wait may count its looks.
-constexpr std::int64_t kPolls = 1'000'000;
-// And if a block computes or waits for time to pass: so many times that with weight 1.
-constexpr std::int64_t kComputations = 10'000'000;
-}  // namespace
-
-Scheduler::Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed)
-    : devices_(devices), hosts_(hosts), seed_(seed), generator_(seed.value_or(0)) {}
 
 void Scheduler::collect() {
   steps_.clear();
@@ -52,22 +36,12 @@ void Scheduler::add_host_threads() {
 
 /// A host thread may do anything, so it is never only a poll.
 bool Scheduler::only_polls() const {
-  return std::all_of(steps_.begin(), steps_.end(),
-                     [](const Step& step) { return step.poll && step.host == nullptr; });
+  return std::ranges::all_of(steps_, [](const Step& step) { return step.poll && step.host == nullptr; });
 }
-
-void Scheduler::count_poll() {
-  if (progress_ != polled_progress_) polls_ = computations_ = computed_at_ = 0;
-  polled_progress_ = progress_;
-  ++polls_;
-}
-
-bool Scheduler::is_in_doubt() const { return polls_ > kDoubtfulPolls && progress_ == polled_progress_; }
 
 bool Scheduler::nothing_but_idle_polls() const {
-  if (polls_ <= kIdlePolls || progress_ != polled_progress_ || !only_polls()) return false;
-  return polls_ - computed_at_ > kPolls || computations_ > kComputations ||
-         std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.idle; });
+  if (!schedule_.has_only_polled() || !only_polls()) return false;
+  return schedule_.has_polled_too_long() || std::ranges::all_of(steps_, &Step::idle);
 }
 
 bool Scheduler::stuck() {
@@ -81,7 +55,7 @@ bool Scheduler::work_is_left() {
 }
 
 const Step& Scheduler::choose() {
-  if (random()) return steps_[pick(steps_.size())];
+  if (schedule_.random()) return steps_[schedule_.pick(steps_.size())];
   return *std::min_element(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
     if (a.time != b.time) return a.time < b.time;
     if ((a.host == nullptr) != (b.host == nullptr))
@@ -91,19 +65,12 @@ const Step& Scheduler::choose() {
   });
 }
 
-/// FNV-1a. Modelled times stay out of it: they depend on how the compiler cut a kernel into basic blocks.
-void Scheduler::mix(std::uint64_t value) {
-  for (int byte = 0; byte < 8; ++byte) {
-    hash_ = (hash_ ^ (value >> (8 * byte) & 0xff)) * 1099511628211u;
-  }
-}
-
 /// A copy of the step: what it does may collect() again.
 void Scheduler::take(Step step) {
-  now_ = step.time;
-  mix(step.operation->id);
-  mix(static_cast<std::uint64_t>(step.item));
-  if (step.poll) count_poll();  // before it is known whether the block gets on
+  schedule_.step_at(step.time);
+  schedule_.mix(step.operation->id);
+  schedule_.mix(static_cast<std::uint64_t>(step.item));
+  if (step.poll) schedule_.count_poll();  // before it is known whether the block gets on
   if (step.item == kBegin) {
     step.operation->started(step.time);
     const hb::Context context = step.operation->contexts().own();
@@ -113,7 +80,7 @@ void Scheduler::take(Step step) {
   } else {
     step.operation->step(step);
   }
-  if (!step.poll) note_progress();
+  if (!step.poll) schedule_.note_progress();
 }
 
 /// Of many GPUs whose kernels wait, most steps are polls that see nothing new. These change what is possible
@@ -121,7 +88,7 @@ void Scheduler::take(Step step) {
 /// often in a row.)
 bool Scheduler::refresh(const Step& taken, std::uint64_t progress) {
   constexpr int kRefreshes = 64;
-  if (random() || progress != progress_ || ++refreshes_ % kRefreshes == 0) return false;
+  if (schedule_.random() || progress != schedule_.progress() || ++refreshes_ % kRefreshes == 0) return false;
   const auto same = [&taken](const Step& step) { return step.operation == taken.operation; };
   auto first = steps_.begin() + (&taken - steps_.data());
   const auto end = std::find_if_not(first, steps_.end(), same);
@@ -148,13 +115,13 @@ bool Scheduler::run_until(const HostThread::Wait& wait) {
     const Step& chosen = choose();
     const Step step = chosen;
     if (step.host == nullptr) {
-      const std::uint64_t progress = progress_;
+      const std::uint64_t progress = schedule_.progress();
       take(step);
       known = step.poll && refresh(chosen, progress);
       continue;
     }
-    mix(~static_cast<std::uint64_t>(step.item));
-    if (!step.poll) note_progress();
+    schedule_.mix(~static_cast<std::uint64_t>(step.item));
+    if (!step.poll) schedule_.note_progress();
     hosts_.switch_to(*step.host);
     break;  // somebody has chosen this thread
   }
@@ -163,24 +130,18 @@ bool Scheduler::run_until(const HostThread::Wait& wait) {
 }
 
 bool Scheduler::run_to(double now) {
-  const std::uint64_t before = progress_;
-  std::uint64_t left = random() ? 1 + pick(8) : std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t before = schedule_.progress();
+  std::uint64_t left = schedule_.random() ? 1 + schedule_.pick(8) : std::numeric_limits<std::uint64_t>::max();
   for (collect(); left > 0 && !steps_.empty(); --left, collect()) {
-    if (!random() && choose().time > now) break;
+    if (!schedule_.random() && choose().time > now) break;
     take(choose());
   }
-  return progress_ != before || !only_polls();
+  return schedule_.progress() != before || !only_polls();
 }
 
 bool Scheduler::drain() {
   for (collect(); !steps_.empty() && !nothing_but_idle_polls(); collect()) take(choose());
   return std::ranges::all_of(devices_, [](const auto& device) { return device->busy_streams().empty(); });
-}
-
-std::string Scheduler::describe() const {
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(hash_));
-  return "schedule " + (random() ? std::to_string(*seed_) : "time order") + ", hash " + hash;
 }
 
 }  // namespace vgpu

@@ -26,7 +26,7 @@ void LibraryWork::offer(std::vector<Step>& steps) {
     return;
   }
   if (place_version_ != device_.multiprocessors().version()) {
-    has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.scheduler().random(), place_);
+    has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.schedule().random(), place_);
     place_version_ = device_.multiprocessors().version();
   }
   if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(started_)});
@@ -38,7 +38,7 @@ void LibraryWork::step(const Step& step) {
     return;
   }
   if (started_ == 0 && !first_block_begins()) return;
-  const double until = runtime_.scheduler().random() ? std::numeric_limits<double>::max() : step.time;
+  const double until = runtime_.schedule().random() ? std::numeric_limits<double>::max() : step.time;
   started_ += device_.multiprocessors().fill(footprint_, start_, until, block_ns_, blocks_ - started_, end_);
 }
 

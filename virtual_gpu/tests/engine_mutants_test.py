@@ -37,7 +37,7 @@ MUTANTS = [
            "  if (alive_ > 0 && at_barrier_.size() == alive_) open_barrier();\n", ""),
     Mutant("who waits in a warp function stays there", RANDOM, "deadlock", BLOCK, "  runnable_.append(exchange.waiting);\n", ""),
     Mutant("a block that polls is not run again", RANDOM, "deadlock", BLOCK, "  runnable_.append(polling_);\n", ""),
-    Mutant("threads that look at words are left behind", RANDOM, "deadlock", "hopper/block_async.cpp",
+    Mutant("threads that look at words are left behind", RANDOM, "deadlock", "kernel/block_async.cpp",
            "  if (runnable_.empty()) runnable_.append(looking_);\n}", "}"),
     Mutant("a warp function waits for lanes that its mask leaves out", RANDOM, "deadlock", BLOCK,
            "is_last = (mask & warp.alive", "is_last = (warp.alive"),

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/hopper/async_unit.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
-#include "engine/runtime.hpp"
+#include "engine/machine_state.hpp"
 
 namespace vgpu {
 namespace {
@@ -56,11 +55,12 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
   take_link(copy);
   block_.launch().contexts().use_proxies(block_.linear_index());
   block_.release(copy.issued);
-  block_.scheduler().note_progress();
+  block_.schedule().note_progress();
 }
 
 int BulkCopies::owner_of(const BulkRequest& request) const {
-  const Allocation* memory = runtime().memory().find(request.tensor ? request.map.address : request.global);
+  const Allocation* memory =
+      block_.machine_state().memory().find(request.tensor ? request.map.address : request.global);
   const bool here = memory == nullptr || memory->kind != MemoryKind::kDevice;
   return here ? block_.launch().stream->device() : memory->device;
 }
@@ -70,7 +70,7 @@ void BulkCopies::take_link(Copy& copy) {
   const int own = block_.launch().stream->device(), peer = owner_of(copy.request);
   if (peer == own) return;
   const bool store = copy.targets.empty();
-  const Link link = runtime().link(store ? own : peer, store ? peer : own);
+  const Link link = block_.machine_state().link(store ? own : peer, store ? peer : own);
   const double duration = static_cast<double>(bytes_moved(copy.request)) / link.rate;
   const double end = std::max(link.out.fill(engine_free_, duration), link.in.fill(engine_free_, duration));
   copy.read_at = end;
@@ -82,36 +82,9 @@ void BulkCopies::count(const Copy& copy) const {
   const std::uint64_t bytes = bytes_moved(copy.request);
   if (peer == own || bytes == 0) return;
   const bool store = copy.targets.empty();
-  runtime().traffic().add(store ? own : peer, store ? peer : own, bytes, 1);
+  block_.machine_state().traffic().add(store ? own : peer, store ? peer : own, bytes, 1);
 }
 
-void BulkCopies::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {
-  std::vector<Target> targets;
-  if (mask == 0)
-    targets.push_back({&block_, &barriers_.find_published(block_, mbarrier, request.caller), request.shared});
-  for (std::size_t rank = 0; rank < 16; ++rank) {
-    if ((mask >> rank & 1) != 0) targets.push_back(target_of(request, mbarrier, rank));
-  }
-  issue(request, std::move(targets));
-}
-
-BulkCopies::Target BulkCopies::target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank) {
-  Cluster& cluster = block_.cluster();
-  if (rank >= cluster.size()) {
-    block_.fault(block_.who() + "issues a multicast copy" + at_line(request.caller) + " to rank " +
-                 std::to_string(rank) + " of a cluster of " + std::to_string(cluster.size()));
-  }
-  Block& to = cluster.block(rank);
-  if (cluster.has_ended(rank)) {
-    block_.fault(block_.who() + "issues a multicast copy" + at_line(request.caller) + " to " + to.name() +
-                 ", which has ended");
-  }
-  const void* word = block_.shared().same_in(to.shared(), mbarrier);
-  auto* shared = static_cast<std::byte*>(block_.shared().same_in(to.shared(), request.shared));
-  return {&to, &to.async().barriers.find_published(block_, word, request.caller), shared};
-}
-
-void BulkCopies::store(const BulkRequest& request) { issue(request, {}); }
 void BulkCopies::commit() { ++groups_[block_.current_number()]; }
 
 bool BulkCopies::awaited(const Waiter& waiter, const Copy& copy) const {
@@ -198,17 +171,17 @@ bool BulkCopies::do_any(bool loads) {
     if (!copy.done && (copy.is_load() || !loads)) left.push_back(&copy);
   }
   if (left.empty()) return false;
-  advance_on_demand(*left[block_.scheduler().pick(left.size())]);
+  advance_on_demand(*left[block_.schedule().pick(left.size())]);
   return true;
 }
 
 void BulkCopies::maybe_do_one() {
-  if (copies_.empty() || !block_.scheduler().random() || block_.scheduler().pick(2) == 0) return;
+  if (copies_.empty() || !block_.schedule().random() || block_.schedule().pick(2) == 0) return;
   std::vector<Copy*> left;
   for (Copy& copy : copies_) {
     if (!copy.done) left.push_back(&copy);
   }
-  if (!left.empty()) advance(*left[block_.scheduler().pick(left.size())]);
+  if (!left.empty()) advance(*left[block_.schedule().pick(left.size())]);
 }
 
 void BulkCopies::advance_on_demand(Copy& copy) {
@@ -218,7 +191,7 @@ void BulkCopies::advance_on_demand(Copy& copy) {
 
 void BulkCopies::advance(Copy& copy) {
   if (!accessible(copy)) return;
-  block_.scheduler().note_progress();
+  block_.schedule().note_progress();
   if (!copy.read)
     fetch(copy);
   else
@@ -232,7 +205,7 @@ void BulkCopies::advance(Copy& copy) {
     --loads_;
     copies_.remove_if([&copy](const Copy& other) { return &other == &copy; });
     for (const Target& target : targets)
-      target.block->async().barriers.complete(*target.barrier, bytes, block_.now(), caller);
+      target.barriers->complete(*target.barrier, bytes, block_.now(), caller);
     return;
   }
   finish_step(copy, copy.done ? copy.written : copy.fetched);
@@ -352,8 +325,8 @@ bool BulkCopies::accessible(const Copy& copy) {
     behind = std::max(behind, memory + bytes);
   });
   if (lowest == nullptr) return true;  // a box outside the tensor
-  const Memory& memory = runtime().memory();
-  const Allocation* allocation = runtime().memory().find(lowest);
+  const Memory& memory = block_.machine_state().memory();
+  const Allocation* allocation = block_.machine_state().memory().find(lowest);
   if (allocation != nullptr && behind <= allocation->begin + allocation->bytes) return true;
   block_.fail("kernel '" + block_.grid().name + "': a bulk copy of " + std::to_string(copy.request.bytes) +
                   " bytes touches memory that is not allocated: " +

@@ -30,11 +30,19 @@ struct BulkRequest {
 /// store likewise reads for `.read` and writes for the full wait. With a seed: at any time after the issue.
 class BulkCopies {
  public:
-  BulkCopies(Block& block, Mbarriers& barriers) : block_(block), barriers_(barriers) {}
+  /// Where a load goes: this block, or blocks of its cluster.
+  struct Target {
+    Block* block;
+    Mbarriers* barriers;  // of the block
+    Mbarrier* barrier;    // one of them
+    std::byte* shared;
+  };
 
-  /// To this block or, with a mask, to the same address and mbarrier of those blocks of its cluster.
-  void load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask = 0);
-  void store(const BulkRequest& request);
+  explicit BulkCopies(Block& block) : block_(block) {}
+
+  /// A load to these targets; a store if there are none.
+  void issue(const BulkRequest& request, std::vector<Target> targets);
+  void store(const BulkRequest& request) { issue(request, {}); }
   void commit();
   /// Waits until at most the last `prior` groups of the thread are not done; `read`: not read.
   void wait(unsigned int prior, bool read);
@@ -55,11 +63,6 @@ class BulkCopies {
   std::string finish();
 
  private:
-  struct Target {
-    Block* block;
-    Mbarrier* barrier;
-    std::byte* shared;
-  };
   struct Copy {
     bool is_load() const { return !targets.empty(); }
     BulkRequest request;
@@ -80,8 +83,6 @@ class BulkCopies {
     bool read;
   };
 
-  Target target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank);
-  void issue(const BulkRequest& request, std::vector<Target> targets);
   /// The GPU of its global memory.
   int owner_of(const BulkRequest& request) const;
   void take_link(Copy& copy);
@@ -108,7 +109,6 @@ class BulkCopies {
   hb::Context engine(const Copy& copy) const;
 
   Block& block_;
-  Mbarriers& barriers_;
   std::list<Copy> copies_;  // that are not done or whose threads have not waited for them, oldest first
   std::unordered_map<std::size_t, std::size_t> groups_;  // that are closed, by thread
   std::vector<Waiter> waiters_;

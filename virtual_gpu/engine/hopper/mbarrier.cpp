@@ -120,7 +120,7 @@ bool Mbarriers::wait(const void* word, bool parity, bool may_park, bool acquire,
   Mbarrier& barrier = find(block_, word, caller);
   std::uint64_t behind = barrier.phase_;  // phases up to the one that is waited for
   if ((barrier.phase_ & 1) == static_cast<std::uint64_t>(parity)) {
-    if (!may_park || block_.scheduler().pick(4) == 1) return false;
+    if (!may_park || block_.schedule().pick(4) == 1) return false;
     ++behind;
     block_.park(&barrier.waiting_);
   } else if (hb::kEnabled) {  // for reports of races

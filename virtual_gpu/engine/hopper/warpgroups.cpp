@@ -96,13 +96,13 @@ void Warpgroups::multiply(float* fragment, const WgmmaRequest& request, const vo
   member.forget(fragment);
   block_.launch().contexts().use_proxies(block_.linear_index());
   block_.release(product.order);
-  block_.scheduler().note_progress();
+  block_.schedule().note_progress();
   if (++product.issued < kWarpgroupThreads) return;
   constexpr double kOperations = 2.0 * kWgmmaRows * kWgmmaDepth;
   tensor_cores_free_ =
       std::max(tensor_cores_free_, block_.now()) + kOperations * request.columns / block_.grid().tensor_rate;
   product.done_at = tensor_cores_free_;
-  product.late = block_.scheduler().pick(2) == 1;
+  product.late = block_.schedule().pick(2) == 1;
 }
 
 void Warpgroups::wait(unsigned int pending) {
@@ -182,13 +182,13 @@ std::vector<Warpgroups::Warpgroup*> Warpgroups::ready(bool late) const {
 
 void Warpgroups::do_any() {
   const auto some = ready(true);
-  do_next_on_demand(*some[block_.scheduler().pick(some.size())]);
+  do_next_on_demand(*some[block_.schedule().pick(some.size())]);
 }
 
 void Warpgroups::maybe_do_one() {
-  if (!block_.scheduler().random() || !can_do_any()) return;
+  if (!block_.schedule().random() || !can_do_any()) return;
   const auto some = ready(false);
-  if (!some.empty() && block_.scheduler().pick(2) == 1) do_next(*some[block_.scheduler().pick(some.size())]);
+  if (!some.empty() && block_.schedule().pick(2) == 1) do_next(*some[block_.schedule().pick(some.size())]);
 }
 
 void Warpgroups::do_next_on_demand(Warpgroup& warpgroup) {
@@ -225,7 +225,7 @@ void Warpgroups::do_next(Warpgroup& warpgroup) {
   const auto row_chunks = find(rows, product, "A");
   const auto column_chunks = row_chunks.empty() ? row_chunks : find(columns, product, "B");
   if (column_chunks.empty()) return;
-  block_.scheduler().note_progress();
+  block_.schedule().note_progress();
   if constexpr (hb::kEnabled) {
     auto all = row_chunks;
     all.insert(all.end(), column_chunks.begin(), column_chunks.end());

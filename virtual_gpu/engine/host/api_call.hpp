@@ -6,7 +6,6 @@
 
 #include "engine/host/host_code.hpp"
 #include "engine/host/own_thread.hpp"
-#include "engine/host/program_end.hpp"
 #include "engine/runtime.hpp"
 #include "engine/streams/stream_call.hpp"
 

@@ -8,6 +8,8 @@
 
 namespace vgpu {
 
+inline constexpr int kExitReported = 3;  // exit status after a reported fault, as after a data race
+
 class Errors {
  public:
   /// A sticky error: every later call fails with `code`. Only the first one counts.

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "engine/host/own_thread.hpp"
-#include "engine/host/program_end.hpp"
 #include "engine/host/settings.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/kernel/coverage.hpp"

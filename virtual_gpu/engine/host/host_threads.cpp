@@ -5,9 +5,6 @@
 #include <exception>
 #include <stdexcept>
 
-#include "engine/host/host_waits.hpp"
-#include "engine/runtime.hpp"
-
 namespace vgpu {
 
 HostThreads::HostThreads() : stacks_(kHostStack) {
@@ -44,10 +41,11 @@ void HostThreads::forget_threads() {
     hb::destroy_context(threads_[i]->context_);
   }
   threads_.resize(1);
+  stopping_ = false;
 }
 
 void HostThreads::fiber_entry() {
-  HostThreads& threads = runtime().hosts();
+  HostThreads& threads = *running_;
   HostThread& self = threads.current();
   hb::acquire(self.context_, &threads);
   hb::enter(self.context_);
@@ -57,10 +55,10 @@ void HostThreads::fiber_entry() {
   self.ended_ = true;
   // Somebody else goes on, at the latest who waits for this thread's end. After a deadlock all do.
   const HostThread::Wait never{[] { return false; }, [] { return 0.0; }, "", false};
-  for (;;) threads.waits_->block_until(never);
+  for (;;) (*threads.block_until_)(never);
 }
 
-void HostThreads::run(HostWaits& waits, int count, const std::function<void(int)>& body) {
+void HostThreads::run(const BlockUntil& block_until, int count, const std::function<void(int)>& body) {
   if (several()) throw std::logic_error("host threads cannot start others");
   if (count < 1) throw std::logic_error("at least one host thread is needed");
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
@@ -72,7 +70,8 @@ void HostThreads::run(HostWaits& waits, int count, const std::function<void(int)
     }
   };
   body_ = &guarded;
-  waits_ = &waits;
+  block_until_ = &block_until;
+  running_ = this;
   hb::release(current_->context_, this);
   HostThread::Wait at_once{[] { return true; }, {}, "its start", false};
   std::vector<HostThread::Wait> starts;
@@ -100,11 +99,10 @@ void HostThreads::run(HostWaits& waits, int count, const std::function<void(int)
     return time;
   };
   const HostThread::Wait join{all_ended, last_end, "the end of its threads", false};
-  while (!all_ended()) waits.block_until(join);
+  while (!all_ended()) block_until(join);
   current_->now_ = last_end();
   hb::acquire(current_->context_, &join_order_);
   forget_threads();
-  waits.note_threads_ended();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }

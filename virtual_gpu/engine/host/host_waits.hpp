@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/host/errors.hpp"
+#include "engine/machine_state.hpp"
 #include "engine/scheduler.hpp"
 
 namespace vgpu {
@@ -14,8 +14,8 @@ namespace vgpu {
 /// All of the following is about the host thread that runs.
 class HostWaits {
  public:
-  HostWaits(const Devices& devices, HostThreads& hosts, Scheduler& scheduler, Errors& errors)
-      : devices_(devices), hosts_(hosts), scheduler_(scheduler), errors_(errors) {}
+  HostWaits(MachineState& machine, HostThreads& hosts, Scheduler& scheduler)
+      : machine_(machine), hosts_(hosts), scheduler_(scheduler) {}
 
   /// Blocks the host until all tokens are complete, or nullptr. Throws after a deadlock or a fault.
   void wait(const std::vector<Token>& tokens);
@@ -34,26 +34,20 @@ class HostWaits {
   /// At the program's end: runs all that was enqueued. Returns false after a report of what waits for ever.
   bool drain();
 
-  /// Discards all enqueued work and wakes all host threads with an error. Until run_host_threads() ends
-  /// nothing is enqueued and nothing blocks.
+  /// Discards all enqueued work and wakes all host threads with an error: HostThreads::stop().
   void stop();
-  bool stopping() const { return stopping_; }
-  /// All threads of run_host_threads() have ended: from now on there is work and waiting again.
-  void note_threads_ended() { stopping_ = false; }
 
   bool deadlock_reported() const { return deadlock_reported_; }
 
  private:
   void give_up_for_deadlock();
   /// Waits are over when what they wait for has happened, and when it never will.
-  bool given_up() const { return errors_.faulted() || stopping_; }
+  bool given_up() const { return machine_.errors().faulted() || hosts_.stopping(); }
   void throw_if_given_up() const;
 
-  const Devices& devices_;
+  MachineState& machine_;
   HostThreads& hosts_;
   Scheduler& scheduler_;
-  Errors& errors_;
-  bool stopping_ = false;
   bool deadlock_reported_ = false;
   std::uint64_t idle_queries_ = 0;
 };

@@ -43,8 +43,8 @@ void AsyncCopies::finish() {
 }
 
 void AsyncCopies::maybe_do_one() {
-  if (!scheduler_.random() || scheduler_.pick(2) == 0) return;
-  const std::size_t thread = scheduler_.pick(threads_);
+  if (!schedule_.random() || schedule_.pick(2) == 0) return;
+  const std::size_t thread = schedule_.pick(threads_);
   const ThreadCopies& some = of(thread);
   if (some.done < some.copies.size()) do_next(thread);
 }
@@ -61,7 +61,7 @@ void AsyncCopies::do_next(std::size_t thread) {
   std::memcpy(to, from, bytes);
   std::memset(static_cast<std::byte*>(to) + bytes, 0, zeros);
   ++owner.done;
-  scheduler_.note_progress();
+  schedule_.note_progress();
 }
 
 }  // namespace vgpu

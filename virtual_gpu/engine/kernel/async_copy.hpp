@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/kernel/stream_contexts.hpp"
-#include "engine/scheduler.hpp"
+#include "engine/schedule.hpp"
 #include "engine/streams/operation.hpp"
 
 namespace vgpu {
@@ -23,8 +23,8 @@ class AsyncCopies {
     const void* caller;  // return address into the kernel
   };
 
-  AsyncCopies(const Operation& launch, std::size_t block, std::size_t threads, Scheduler& scheduler)
-      : launch_(launch), block_(block), threads_(threads), scheduler_(scheduler) {}
+  AsyncCopies(const Operation& launch, std::size_t block, std::size_t threads, Schedule& schedule)
+      : launch_(launch), block_(block), threads_(threads), schedule_(schedule) {}
 
   void issue(std::size_t thread, const Request& request);
   void commit(std::size_t thread);
@@ -53,7 +53,7 @@ class AsyncCopies {
 
   const Operation& launch_;
   std::size_t block_, threads_;
-  Scheduler& scheduler_;
+  Schedule& schedule_;
   std::vector<ThreadCopies> by_thread_;  // empty before the first copy
 };
 

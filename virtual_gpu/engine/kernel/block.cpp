@@ -6,10 +6,9 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/hopper/async_unit.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/coverage.hpp"
-#include "engine/runtime.hpp"
+#include "engine/machine_state.hpp"
 #include "vgpu/symbols.h"
 
 // The kernel's built-in variables (kernel.h declares them constant; for one CUDA thread they are).
@@ -38,20 +37,21 @@ Fiber Block::scheduler_fiber;
 
 Block* current_block() { return running_block; }
 
-Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
-             bool may_be_impatient)
+Block::Block(const Grid& grid, std::uint64_t linear_index, MachineState& machine_state,
+             const Operation& launch, bool may_be_impatient)
     : grid_(grid),
       linear_index_(linear_index),
       index_{static_cast<unsigned>(linear_index % grid.grid.x),
              static_cast<unsigned>(linear_index / grid.grid.x % grid.grid.y),
              static_cast<unsigned>(linear_index / grid.grid.x / grid.grid.y)},
-      scheduler_(scheduler),
+      machine_state_(machine_state),
+      schedule_(machine_state.schedule()),
       launch_(launch),
       threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
       alive_(threads_.size()),
-      spins_(scheduler, may_be_impatient),
+      spins_(schedule_, may_be_impatient),
       warps_((threads_.size() + 31) / 32),
-      copies_(launch, linear_index, threads_.size(), scheduler),
+      copies_(launch, linear_index, threads_.size(), schedule_),
       shared_(grid.dynamic_shared_bytes, grid.shared_limit, grid.declared_shared) {
   std::size_t i = 0;
   for (unsigned z = 0; z < grid.block.z; ++z) {
@@ -64,11 +64,11 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
       }
     }
   }
-  if (scheduler.random()) {
+  if (schedule_.random()) {
     start_order_.resize(threads_.size());
     std::iota(start_order_.begin(), start_order_.end(), 0u);
     for (std::size_t n = threads_.size(); n > 1; --n)
-      std::swap(start_order_[n - 1], start_order_[scheduler.pick(n)]);
+      std::swap(start_order_[n - 1], start_order_[schedule_.pick(n)]);
   }
 }
 
@@ -92,7 +92,7 @@ void* Block::shared_storage(const void* declaration, std::size_t bytes, std::siz
 
 Block::State Block::run(double now) {
   running_block = this;
-  running_symbols = runtime().symbols().of(launch_.stream->device());
+  running_symbols = machine_state_.symbols().of(launch_.stream->device());
   blockIdx = index_;
   blockDim = grid_.block;
   gridDim = grid_.grid;
@@ -109,7 +109,7 @@ Block::State Block::run(double now) {
   work_ += ran - std::min(ran, spins_.take_waited());
   running_block = nullptr;
   running_symbols = nullptr;
-  if (state_ == State::kPolling && scheduler_.is_in_doubt()) watch_polling(ran);
+  if (state_ == State::kPolling && schedule_.is_in_doubt()) watch_polling(ran);
   return state_;
 }
 
@@ -129,10 +129,10 @@ inline Fiber& Block::next() {
   // order goes.
   const bool resume =
       !runnable_.empty() &&
-      (!unstarted || (scheduler_.random() ? scheduler_.pick(2) == 1 : resumed_in_a_row_ < kMaxResumed));
+      (!unstarted || (schedule_.random() ? schedule_.pick(2) == 1 : resumed_in_a_row_ < kMaxResumed));
   if (resume) {
     ++resumed_in_a_row_;
-    become(*runnable_.pop(scheduler_));
+    become(*runnable_.pop(schedule_));
     running_fiber = current_->fiber;
     return *running_fiber;
   }
@@ -208,7 +208,7 @@ void Block::end_thread() {
   }
   --alive_;
   current_->fiber = nullptr;
-  scheduler_.note_progress();
+  schedule_.note_progress();
   if (hb::kEnabled && alive_ == 0 && has_neighbours()) end_in_cluster();
   if (alive_ > 0 && at_barrier_.size() == alive_) open_barrier();
   if (cluster_ != nullptr) cluster_->leave(*current_);
@@ -239,7 +239,7 @@ inline void Block::barrier(const void* caller) {
   {
     const RuntimeTurn turn(*this, me);
     if (at_barrier_.size() + 1 == alive_) {
-      scheduler_.note_progress();
+      schedule_.note_progress();
       open_barrier();
     } else {
       at_barrier_.push(&me);
@@ -271,7 +271,7 @@ void Block::complete(Exchange& exchange) {
   exchange.present[exchange.parity] = exchange.arrived;
   exchange.arrived = 0;
   exchange.parity ^= 1;
-  scheduler_.note_progress();
+  schedule_.note_progress();
   runnable_.append(exchange.waiting);
 }
 
@@ -301,7 +301,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
   meeting->arrived |= 1u << me.lane;
   // In the order of time the last one waits for its turn, too: the lanes go on in the order in which they
   // came.
-  const bool is_last = (mask & warp.alive & ~meeting->arrived) == 0, goes_on = is_last && scheduler_.random();
+  const bool is_last = (mask & warp.alive & ~meeting->arrived) == 0, goes_on = is_last && schedule_.random();
   if (!goes_on) meeting->waiting.push(&me);
   if (is_last) complete(*meeting);
   if (!goes_on) suspend();
@@ -326,9 +326,9 @@ void Block::wait_for_copies(unsigned int prior) {
 }
 
 void Block::require_native_atomics(const void* address, const std::string& how) {
-  if (runtime().machine().peer_atomics) return;
+  if (machine_state_.machine().peer_atomics) return;
   const RuntimeTurn turn(*this, current());
-  const Allocation* allocation = runtime().memory().find(address);
+  const Allocation* allocation = machine_state_.memory().find(address);
   if (allocation == nullptr || allocation->kind != MemoryKind::kDevice ||
       allocation->device == launch_.stream->device())
     return;

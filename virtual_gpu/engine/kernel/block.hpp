@@ -9,16 +9,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "engine/hopper/cluster.hpp"
+#include "engine/hopper/proxy_contexts.hpp"
 #include "engine/kernel/async_copy.hpp"
+#include "engine/kernel/async_work.hpp"
 #include "engine/kernel/fiber.hpp"
 #include "engine/kernel/repetition.hpp"
 #include "engine/kernel/shared_memory.hpp"
 #include "engine/kernel/thread_list.hpp"
 #include "engine/kernel_records.hpp"
-#include "engine/scheduler.hpp"
+#include "engine/schedule.hpp"
 #include "engine/streams/operation.hpp"
 #include "engine/streams/stream.hpp"
 #include "vgpu/launch.h"
@@ -26,7 +28,8 @@
 
 namespace vgpu {
 
-struct AsyncUnit;
+class Block;
+class MachineState;
 
 /// Where all blocks of a cooperative launch meet.
 struct GridBarrier {
@@ -53,6 +56,43 @@ struct Grid {
   mutable std::optional<std::size_t> declared_shared = std::nullopt;
 };
 
+/// The blocks of a cluster: resident together, they meet at a barrier and reach each other's shared memory.
+class Cluster {
+ public:
+  /// Blocks join before any of them runs. A block's rank is how many joined before it.
+  void join(Block& block);
+  std::size_t size() const { return members_.size(); }
+  std::size_t rank_of(const Block& block) const;
+  Block& block(std::size_t rank) const { return *members_[rank].block; }
+  bool has_ended(std::size_t rank) const { return members_[rank].ended != nullptr; }
+  /// True if another block runs, which may wake this one.
+  bool others_live(const Block& block) const;
+  /// Owns a block that has ended: the others may still address its shared memory.
+  void keep(std::unique_ptr<Block> block);
+  /// The rank of the block whose shared memory holds these bytes; size() if none does.
+  std::size_t owner_of(const void* address, std::size_t bytes) const;
+
+  // barrier.cluster, called for the running thread of `block`.
+  void arrive(Block& block, bool release, const void* caller);
+  void wait(Block& block, bool acquire, const void* caller);
+  /// The thread ends: the barrier no longer waits for it.
+  void leave(const Thread& thread);
+
+ private:
+  struct Member {
+    Block* block;
+    std::unique_ptr<Block> ended;
+  };
+  void open_if_complete();
+
+  std::vector<Member> members_;
+  std::size_t alive_ = 0, arrived_ = 0;  // threads
+  std::uint64_t phase_ = 0;
+  OrderPoint order_[2];  // by the parity of the phase
+  double latest_ = 0;    // modelled time of the last arrival, ns
+  double opened_[2] = {0, 0};
+};
+
 class Block {
  public:
   /// kAwaitsOthers: only another block of its cluster, or the end of the primary, can let it go on.
@@ -61,7 +101,7 @@ class Block {
   /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
   /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
   /// as good as any, but all its threads keep stacks.
-  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
+  Block(const Grid& grid, std::uint64_t linear_index, MachineState& machine_state, const Operation& launch,
         bool may_be_impatient);
   ~Block();
   Block(const Block&) = delete;
@@ -91,8 +131,8 @@ class Block {
   /// Modelled time that the last run() spent waiting for its own bulk copies, ns.
   double stalled() const { return stalled_; }
   /// True if the block has only polled since the last progress, and its threads have come back to where they
-  /// were: without news they will do so for ever. Known only once the scheduler is in doubt.
-  bool idle() const { return idle_since_ == scheduler_.progress(); }
+  /// were: without news they will do so for ever. Known only once the schedule is in doubt.
+  bool idle() const { return idle_since_ == schedule_.progress(); }
   /// Modelled time of its first cudaTriggerProgrammaticLaunchCompletion(), ns.
   const std::optional<double>& triggered_at() const { return triggered_at_; }
   /// The kernel before it, beside which it runs, has ended.
@@ -155,7 +195,7 @@ class Block {
   /// The runtime works in the stead of a CUDA thread until the end of the scope.
   class RuntimeTurn;
 
-  // For its cluster and its asynchronous unit.
+  // For its cluster and its asynchronous work.
   Cluster& cluster();
   bool has_neighbours() const { return cluster_ != nullptr && cluster_->size() > 1; }
   ThreadList& at_cluster_barrier() { return at_cluster_barrier_; }
@@ -165,10 +205,13 @@ class Block {
   /// one of its cluster; "" if the address is in none.
   std::string describe_shared(const void* address) const;
   SharedMemory& shared() { return shared_; }
-  AsyncUnit& async();
+  /// nullptr: no thread has used an asynchronous unit.
+  AsyncWork* async_work() const { return async_.get(); }
+  void give_async_work(std::unique_ptr<AsyncWork> work) { async_ = std::move(work); }
   const SharedMemory& shared() const { return shared_; }
   const Operation& launch() const { return launch_; }
-  Scheduler& scheduler() { return scheduler_; }
+  MachineState& machine_state() const { return machine_state_; }
+  Schedule& schedule() const { return schedule_; }
   /// For the race detector's stacks: kernel_thread() of run_facts.hpp reads it.
   std::uint64_t race_number_of(const Thread& thread) const {
     return KernelRecords::thread_number(grid_.shape, linear_index_, number_of(thread));
@@ -273,7 +316,8 @@ class Block {
   const Grid& grid_;
   std::uint64_t linear_index_;
   uint3 index_;
-  Scheduler& scheduler_;
+  MachineState& machine_state_;
+  Schedule& schedule_;
   const Operation& launch_;
 
   std::vector<Thread> threads_;
@@ -300,7 +344,7 @@ class Block {
   std::unique_ptr<Cluster> own_cluster_;  // if no other
   Cluster* cluster_ = nullptr;
   AsyncCopies copies_;
-  std::unique_ptr<AsyncUnit> async_;
+  std::unique_ptr<AsyncWork> async_;
   SharedMemory shared_;
 
   State state_ = State::kReady;
@@ -341,5 +385,7 @@ class Block::RuntimeTurn {
 
 /// The block whose thread is running; nullptr in host code.
 Block* current_block();
+/// "(1,0,0)".
+std::string position(const uint3& p);
 
 }  // namespace vgpu

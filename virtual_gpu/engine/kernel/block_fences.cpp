@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/kernel/block.hpp"
-#include "engine/runtime.hpp"
+#include "engine/machine_state.hpp"
 #include "vgpu/atomics.h"
 
 namespace vgpu {
@@ -24,8 +24,8 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
   const bool global = in_block != word;
   if (global) {
     const Stream& stream = *launch_.stream;
-    runtime().atomic_scopes().access(word, {stream.device(), &stream, linear_index_, scope}, writes, context,
-                                     launch_.site, caller);
+    machine_state_.atomic_scopes().access(word, {stream.device(), &stream, linear_index_, scope}, writes,
+                                          context, launch_.site, caller);
   }
   if (writes && releases(order)) {
     if (global) hb::release(context, in_block);  // ThreadSanitizer does the rest
@@ -88,7 +88,7 @@ void Block::access_volatile(const void* memory, std::size_t bytes, bool write, c
       me.notes != nullptr && (me.notes->fenced[kFenceOfGpu] || me.notes->fenced[kFenceOfBlock]);
   const bool flag = bytes > 1 && bytes <= 8 && (!write || fenced);
   if (const RuntimeTurn turn(*this, me); !shared_.offset_of(memory, 1)) {
-    WordWriters& writers = runtime().word_writers();
+    WordWriters& writers = machine_state_.word_writers();
     writers.is_volatile(memory);
     const AtomicCall call{write ? "volatile store" : "volatile load", __ATOMIC_RELAXED, {}, caller};
     if (flag) record_atomic(memory, call, write, writers);

@@ -4,7 +4,7 @@
 
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
-#include "engine/runtime.hpp"
+#include "engine/machine_state.hpp"
 
 namespace vgpu {
 namespace {
@@ -36,13 +36,13 @@ void Block::watch_polling(std::uint64_t ran) {
   const bool repeats = states_.add(state);
   // Without polling threads, a bulk copy is under way.
   if (repeats && !waits_for_time && !polling_.empty()) {
-    idle_since_ = scheduler_.progress();
+    idle_since_ = schedule_.progress();
   } else {
     idle_since_ = ~std::uint64_t{0};
     if (ran > kComputation) {
-      scheduler_.note_computation(kWeightOfComputation);
+      schedule_.note_computation(kWeightOfComputation);
     } else if (waits_for_time) {
-      scheduler_.note_computation(1);
+      schedule_.note_computation(1);
     }
   }
 }
@@ -53,7 +53,7 @@ bool Block::waits_in_vain() {
   const bool only_waits = state_ == State::kPolling && !read_time_ && started_ == threads_.size() &&
                           runnable_.empty() && looking_.empty() && !polling_.empty() &&
                           !has_live_neighbours();
-  if (!only_waits || left_out_ == kLeftOut || scheduler_.random() || scheduler_.is_in_doubt() ||
+  if (!only_waits || left_out_ == kLeftOut || schedule_.random() || schedule_.is_in_doubt() ||
       !std::ranges::all_of(polling_.in_order(),
                            [](const Thread* thread) { return thread->looks.would_see_nothing_new(); })) {
     left_out_ = 0;
@@ -102,7 +102,7 @@ void Block::record_atomic(const void* word, const AtomicCall& call, bool wrote, 
 
 // CUDA Programming Guide, "Lazy Loading": loading a kernel may need all of the GPU's work to end.
 void Block::warn_of_lazy_loading(const void* word) {
-  for (const auto& stream : runtime().device(launch_.stream->device()).streams()) {
+  for (const auto& stream : machine_state_.device(launch_.stream->device()).streams()) {
     const Operation* head = stream->head();
     if (head == nullptr || head->id >= launch_.id || !head->polls(word)) continue;
     const std::string sentence =
@@ -110,7 +110,7 @@ void Block::warn_of_lazy_loading(const void* word) {
         launch_.enqueued_at() +
         ", writes in its first launch: with lazy loading that launch may wait until the "
         "first kernel has ended, and real GPUs hang; launch it before, or set CUDA_MODULE_LOADING=EAGER";
-    if (runtime().kernels().first_warning(nullptr, sentence))
+    if (machine_state_.kernels().first_warning(nullptr, sentence))
       std::fprintf(stderr, "virtual GPUs: warning: %s\n", sentence.c_str());
   }
 }
@@ -120,7 +120,8 @@ void Block::warn_of_barriers(const void* caller) {
   const void* other = std::exchange(barrier_caller_, caller);
   if (other == nullptr || caller == nullptr) return;
   const auto [low, high] = std::minmax(caller, other);
-  if (!runtime().kernels().first_warning(low, std::to_string(reinterpret_cast<std::uintptr_t>(high)))) return;
+  if (!machine_state_.kernels().first_warning(low, std::to_string(reinterpret_cast<std::uintptr_t>(high))))
+    return;
   const std::string here = at_line(caller), there = at_line(other);
   if (here == there) return;  // the compiler has doubled it
   std::fprintf(
@@ -133,7 +134,7 @@ void Block::warn_of_barriers(const void* caller) {
 // Programming Guide, "Warp Shuffle Functions": the value is undefined then.
 void Block::warn_of_absent_lane(int lane, const void* caller) {
   const RuntimeTurn turn(*this, *current_);
-  if (!runtime().kernels().first_warning(caller, {})) return;
+  if (!machine_state_.kernels().first_warning(caller, {})) return;
   const bool alive = (warps_[current_->warp].alive >> lane & 1) != 0;
   std::fprintf(stderr,
                "virtual GPUs: warning: %sreads lane %d of its warp%s, but that lane %s: CUDA leaves the "
@@ -153,7 +154,7 @@ void Block::end_in_cluster() {
 void Block::trigger_dependents() {
   if (triggered_at_) return;
   triggered_at_ = now();
-  if (scheduler_.random()) poll(0);  // what it does behind the trigger may come late
+  if (schedule_.random()) poll(0);  // what it does behind the trigger may come late
 }
 
 void Block::await_primary() {

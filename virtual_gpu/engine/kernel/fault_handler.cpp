@@ -13,13 +13,8 @@
 #include <string>
 
 #include "engine/host/own_thread.hpp"
-#include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
-#include "engine/runtime.hpp"
-
-// The kernel's built-in variables; block.cpp defines them.
-extern uint3 threadIdx;
-extern uint3 blockIdx;
+#include "engine/machine_state.hpp"
 
 namespace vgpu {
 namespace {
@@ -28,6 +23,7 @@ int fault_signal = 0;
 const void* fault_address = nullptr;
 const void* fault_instruction = nullptr;
 const void* fault_stack[32];  // the innermost words
+MachineState* machine = nullptr;
 // A block is being abandoned: another fault is the runtime's.
 bool abandoning = false;
 
@@ -37,10 +33,6 @@ struct sigaction previous[std::size(kSignals)];
 
 const struct sigaction& previous_of(int signal) {
   return previous[std::find(std::begin(kSignals), std::end(kSignals), signal) - std::begin(kSignals)];
-}
-
-std::string position(const uint3& p) {
-  return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
 }
 
 /// What the running thread of that block has done.
@@ -59,7 +51,7 @@ std::string describe_fault(Block& block) {
   // An address that the kernel has passed on, as to an asynchronous copy; or the runtime is wrong.
   const std::string by = block.current().in_runtime ? " in a function of the runtime that it called" : "";
   return "accessed memory that is not allocated" + by + line + ": " +
-         (beside.empty() ? runtime().memory().locate(fault_address) : beside);
+         (beside.empty() ? machine->memory().locate(fault_address) : beside);
 }
 
 /// Runs in place of the kernel's code after the handler has returned.
@@ -74,12 +66,11 @@ void abandon_block() {
 /// Ends the program if the address is in memory that is registered, but no longer the program's: an operation
 /// needed it. Elsewhere such a fault is one of the program's own.
 void explain_freed_memory(const void* address) {
-  Runtime* started = runtime_if_started();
-  const Allocation* memory = started == nullptr ? nullptr : started->memory().find(address);
+  const Allocation* memory = machine == nullptr ? nullptr : machine->memory().find(address);
   if (memory == nullptr || memory->kind != MemoryKind::kRegistered) return;
   std::fprintf(stderr, "virtual GPUs: memory is gone, %s: it was freed before cudaHostUnregister",
-               started->memory().locate(address).c_str());
-  for (const auto& device : started->devices()) {
+               machine->memory().locate(address).c_str());
+  for (const auto& device : machine->devices()) {
     for (const auto& stream : device->streams()) {
       const Operation* head = stream->head();
       if (head != nullptr && head->begun)
@@ -106,7 +97,7 @@ const void* behind_instruction(void* context) {
 void describe_host_fault(const void* address, const void* instruction) {
   alarm(10);  // should another thread hold what finding the line needs
   std::fprintf(stderr, "virtual GPUs: the host accessed memory that is not allocated%s: %s\n",
-               hb::line_at(instruction).c_str(), runtime().memory().locate(address).c_str());
+               hb::line_at(instruction).c_str(), machine->memory().locate(address).c_str());
 }
 
 /// Does what the program did with that signal before there were virtual GPUs.
@@ -147,14 +138,14 @@ void handle(int signal, siginfo_t* information, void* context) {
 #else
     (void)context;
     const std::string sentence = "virtual GPUs: a kernel accessed memory that is not allocated: " +
-                                 runtime().memory().locate(fault_address) + "\n";
+                                 machine->memory().locate(fault_address) + "\n";
     (void)!write(STDERR_FILENO, sentence.data(), sentence.size());
     _exit(2);
 #endif
   }
   if (is_fault && (signal == SIGSEGV || signal == SIGBUS) && on_own_thread()) {
     explain_freed_memory(information->si_addr);
-    if (previous_of(signal).sa_handler == SIG_DFL && runtime_if_started() != nullptr)
+    if (previous_of(signal).sa_handler == SIG_DFL && machine != nullptr)
       describe_host_fault(information->si_addr, behind_instruction(context));
   }
   pass_on(signal, information, context);
@@ -163,11 +154,13 @@ void handle(int signal, siginfo_t* information, void* context) {
 }  // namespace
 
 std::string running_thread() {
-  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
-         position(threadIdx) + " ";
+  Block& block = *current_block();
+  return "kernel '" + block.grid().name + "', " + block.name() + ", thread " +
+         position(block.current().index) + " ";
 }
 
-void install_fault_handler() {
+void install_fault_handler(MachineState* its_machine) {
+  machine = its_machine;
   static std::byte stack[64 * 1024];
   stack_t alternative{};
   alternative.ss_sp = stack;

@@ -6,11 +6,14 @@
 
 namespace vgpu {
 
+class MachineState;
+
 /// "kernel 'k', block (0,0,0), thread (1,0,0) ": which thread runs.
 std::string running_thread();
 
 /// Takes over SIGSEGV, SIGBUS, SIGFPE and SIGILL, for kernels only: in host code, and in other threads of the
-/// operating system, they go on to the handlers that the program had before.
-void install_fault_handler();
+/// operating system, they go on to the handlers that the program had before. `machine` says where addresses
+/// lie; nullptr: the runtime that had one is destroyed.
+void install_fault_handler(MachineState* machine);
 
 }  // namespace vgpu

@@ -16,8 +16,6 @@ namespace vgpu {
 
 #ifdef VGPU_FIBER_UCONTEXT
 
-void switch_fiber(Fiber& from, Fiber& to) { swapcontext(&from.context, &to.context); }
-
 namespace {
 void prepare(Fiber& fiber, std::size_t bytes, void (*entry)()) {
   getcontext(&fiber.context);
@@ -57,9 +55,6 @@ vgpu_switch_stack:
   jmpq *%rcx
 .size vgpu_switch_stack, . - vgpu_switch_stack
 )");
-extern "C" void vgpu_switch_stack(void** save, void* load);
-
-void switch_fiber(Fiber& from, Fiber& to) { vgpu_switch_stack(&from.stack_pointer, to.stack_pointer); }
 
 namespace {
 /// Lays out the stack as if the fiber had been switched away from just before its first instruction.

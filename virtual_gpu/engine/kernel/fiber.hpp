@@ -13,6 +13,8 @@
 #endif
 #ifdef VGPU_FIBER_UCONTEXT
 #include <ucontext.h>
+#else
+extern "C" [[gnu::visibility("hidden")]] void vgpu_switch_stack(void** save, void* load);
 #endif
 
 namespace vgpu {
@@ -37,7 +39,13 @@ struct Fiber {
 };
 
 /// Continues `to` and leaves the running context in `from`. Returns when somebody switches to `from`.
-void switch_fiber(Fiber& from, Fiber& to);
+inline void switch_fiber(Fiber& from, Fiber& to) {
+#ifdef VGPU_FIBER_UCONTEXT
+  swapcontext(&from.context, &to.context);
+#else
+  vgpu_switch_stack(&from.stack_pointer, to.stack_pointer);
+#endif
+}
 
 /// Bytes of a stack for code of the host: as much as an operating system thread has. They are only reserved.
 inline constexpr std::size_t kHostStack = 8 << 20;

@@ -56,11 +56,11 @@ void KernelLaunch::begin(double now) {
   grid_.bulk_latency_ns = machine.bulk_latency_ns;
   // Tensor cores are a multiprocessor's own; blocks on it share them.
   grid_.tensor_rate = machine.product_rate_f16 / (static_cast<double>(machine.multiprocessors) * share_);
-  if (runtime_.scheduler().random()) {
+  if (runtime_.schedule().random()) {
     order_.resize(total_ / grid_.cluster);
     std::iota(order_.begin(), order_.end(), 0u);
     for (std::size_t n = order_.size(); n > 1; --n)
-      std::swap(order_[n - 1], order_[runtime_.scheduler().pick(n)]);
+      std::swap(order_[n - 1], order_[runtime_.schedule().pick(n)]);
   }
 }
 
@@ -96,7 +96,7 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
   if (started_ < total_) {
     if (place_version_ != device_.multiprocessors().version()) {
       places_ = device_.multiprocessors().find_several(footprint_, static_cast<int>(grid_.cluster), start_,
-                                                       runtime_.scheduler().random());
+                                                       runtime_.schedule().random());
       place_version_ = device_.multiprocessors().version();
     }
     if (!places_.empty()) steps.push_back({places_[0].time, this, static_cast<std::int64_t>(started_)});
@@ -114,14 +114,14 @@ void KernelLaunch::offer_residents() {
                         static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first),
                         true, nullptr, resident.block->idle()});
   }
-  if (!runtime_.scheduler().random() && offered_.size() > 1) {  // the earliest one stands for all
+  if (!runtime_.schedule().random() && offered_.size() > 1) {  // the earliest one stands for all
     const bool idle = std::ranges::all_of(offered_, &Step::idle);
     offered_ = {*std::ranges::min_element(offered_, std::less{},
                                           [](const Step& step) { return std::pair(step.time, step.item); })};
     offered_.front().idle = idle;
   }
   // In doubt a block becomes idle, or not, by steps of others, too.
-  changed_ = runtime_.scheduler().is_in_doubt();
+  changed_ = runtime_.schedule().is_in_doubt();
 }
 
 void KernelLaunch::step(const Step& step) {
@@ -148,7 +148,7 @@ void KernelLaunch::start(double time) {
   const std::vector<Multiprocessors::Place> places = places_;
   for (std::uint64_t rank = 0; rank < grid_.cluster; ++rank) {
     const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
-    auto block = std::make_unique<Block>(grid_, index + rank, runtime_.scheduler(), *this, few);
+    auto block = std::make_unique<Block>(grid_, index + rank, runtime_, *this, few);
     if (cluster != nullptr) block->join(*cluster);
     contexts().begin_block(index + rank);
     const int id = device_.multiprocessors().occupy(footprint_, {places[rank].multiprocessor, time});

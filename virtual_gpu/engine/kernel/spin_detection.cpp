@@ -41,7 +41,7 @@ bool SpinDetection::Looks::would_see_nothing_new() const {
 
 SpinDetection::Next SpinDetection::see_nothing_new(Looks& looks) {
   if (looks.turn == turns) looks.work += std::min(basic_blocks() - looks.basic_blocks, kBlocksOfALook);
-  if (patience_ == 0) patience_ = may_be_impatient_ && scheduler_.pick(2) == 1 ? 1 : kLooksBeforeWait;
+  if (patience_ == 0) patience_ = may_be_impatient_ && schedule_.pick(2) == 1 ? 1 : kLooksBeforeWait;
   ++looks.unsuccessful, ++in_vain_;
   const bool all_wait = in_vain_ >= kLooksBeforeWait && looks.unsuccessful >= kLooksOfAThread;
   if (looks.unsuccessful < patience_ && !all_wait) return Next::kLetBlockRun;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/kernel/coverage.hpp"
-#include "engine/scheduler.hpp"
+#include "engine/schedule.hpp"
 
 namespace vgpu {
 
@@ -36,8 +36,8 @@ class SpinDetection {
   enum class Next { kGoOn, kLetBlockRun, kWait };
 
   /// With a seed, every other block that may be impatient takes each unsuccessful look for a wait.
-  SpinDetection(Scheduler& scheduler, bool may_be_impatient)
-      : scheduler_(scheduler), may_be_impatient_(may_be_impatient) {}
+  SpinDetection(Schedule& schedule, bool may_be_impatient)
+      : schedule_(schedule), may_be_impatient_(may_be_impatient) {}
 
   /// The thread has seen `bits` at `address`. If they are unchanged, the other threads of its block go first;
   /// after many such looks it waits.
@@ -72,7 +72,7 @@ class SpinDetection {
     return Next::kGoOn;
   }
 
-  Scheduler& scheduler_;
+  Schedule& schedule_;
   bool may_be_impatient_;
   std::uint64_t in_vain_ = 0;   // looks of all threads since one has seen something new
   std::uint64_t patience_ = 0;  // a thread waits after so many unsuccessful looks; chosen at the first one

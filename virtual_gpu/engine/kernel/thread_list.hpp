@@ -11,7 +11,7 @@
 #include "engine/kernel/fiber.hpp"
 #include "engine/kernel/spin_detection.hpp"
 #include "engine/kernel/words.hpp"
-#include "engine/scheduler.hpp"
+#include "engine/schedule.hpp"
 #include "vgpu/types.h"
 
 namespace vgpu {
@@ -53,8 +53,8 @@ class ThreadList {
   bool empty() const { return first_ == threads_.size(); }
   std::size_t size() const { return threads_.size() - first_; }
   void push(Thread* thread) { threads_.push_back(thread); }
-  Thread* pop(Scheduler& scheduler) {
-    if (scheduler.random()) std::swap(threads_[first_], threads_[first_ + scheduler.pick(size())]);
+  Thread* pop(Schedule& schedule) {
+    if (schedule.random()) std::swap(threads_[first_], threads_[first_ + schedule.pick(size())]);
     Thread* thread = threads_[first_++];
     if (empty()) {
       threads_.clear();

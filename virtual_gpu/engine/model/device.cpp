@@ -193,25 +193,25 @@ void Port::add(double begin, double end) {
 
 void CopyEngines::occupy_until(double end) { *std::min_element(free_at_.begin(), free_at_.end()) = end; }
 
-Device::Device(int id, const Machine& machine)
-    : id_(id),
+Device::Device(int id, const Machine& machine, std::vector<TimelineEntry>& timeline)
+    : group_{id, timeline},
       multiprocessors_(machine),
       from_host_(1),
       to_host_(1),
       between_gpus_(machine.copy_engines),
       local_(1) {
-  streams_.push_back(std::make_unique<Stream>(busy_, id, 0, true));
+  streams_.push_back(std::make_unique<Stream>(group_, 0, true));
 }
 
 Stream& Device::add_stream(bool blocking) {
   collect_streams();
-  streams_.push_back(std::make_unique<Stream>(busy_, id_, next_stream_++, blocking));
+  streams_.push_back(std::make_unique<Stream>(group_, next_stream_++, blocking));
   return *streams_.back();
 }
 
 std::shared_ptr<Stream> Device::add_branch(const std::string& what) {
   collect_streams();
-  streams_.push_back(std::make_shared<Stream>(busy_, id_, next_stream_++, false, what));
+  streams_.push_back(std::make_shared<Stream>(group_, next_stream_++, false, what));
   return streams_.back();
 }
 

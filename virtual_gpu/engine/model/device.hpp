@@ -115,14 +115,15 @@ class Port {
 
 class Device {
  public:
-  Device(int id, const Machine& machine);
+  /// `timeline`: where its streams enter what their operations occupied.
+  Device(int id, const Machine& machine, std::vector<TimelineEntry>& timeline);
 
-  int id() const { return id_; }
+  int id() const { return group_.device; }
 
   /// Its streams; the first is the legacy default stream.
   const std::vector<std::shared_ptr<Stream>>& streams() const { return streams_; }
   /// Those that hold operations.
-  const BusyStreams& busy_streams() const { return busy_; }
+  const std::vector<Stream*>& busy_streams() const { return group_.busy; }
   Stream& default_stream() { return *streams_.front(); }
   Stream& add_stream(bool blocking);
   /// A stream for one branch of an executable graph; `what`: for its name.
@@ -140,11 +141,11 @@ class Device {
   bool may_access(int gpu) const { return peers_.contains(gpu); }
   /// Both return false if that is so already.
   bool allow_access(int gpu) {
-    memcheck::allow_peer(id_, gpu, true);
+    memcheck::allow_peer(id(), gpu, true);
     return peers_.insert(gpu).second;
   }
   bool forbid_access(int gpu) {
-    memcheck::allow_peer(id_, gpu, false);
+    memcheck::allow_peer(id(), gpu, false);
     return peers_.erase(gpu) != 0;
   }
 
@@ -171,8 +172,7 @@ class Device {
   ///@}
 
  private:
-  int id_;
-  BusyStreams busy_;
+  StreamGroup group_;
   std::vector<std::shared_ptr<Stream>> streams_;
   int next_stream_ = 1;
   std::set<int> peers_;

@@ -6,7 +6,6 @@
 #include "engine/host/api_error.hpp"
 #include "engine/host/host_threads.hpp"
 #include "engine/model/device.hpp"
-#include "engine/streams/graph.hpp"
 
 namespace vgpu {
 namespace {

@@ -6,23 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "engine/streams/stream.hpp"
 #include "vgpu/types.h"
 
 namespace vgpu {
 
-struct Capture;
-class Event;
-struct Graph;
 class Device;
 class HostThreads;
-class Operation;
-class Stream;
 
-/// Where in a capture a stream is, or an event was recorded.
-struct CapturePosition {
-  std::shared_ptr<Capture> capture;  // null: in none
-  unsigned branch = 0;               // of the graph: each capturing stream has one
-  std::vector<unsigned> after;       // nodes that come before what comes next
+struct GraphNode {
+  std::shared_ptr<const Operation> work;  // never runs itself: each launch runs what its again() gives
+  unsigned branch;
+  std::size_t place;            // in the branch, from 0
+  std::vector<unsigned> after;  // nodes of other branches that come before it, besides those of its own
+};
+
+/// What one stream has captured: a chain.
+struct GraphBranch {
+  int device;
+  std::vector<unsigned> nodes;
+};
+
+/// A captured graph: nodes in the order of their capture, which is one in which they can run.
+struct Graph {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphBranch> branches;
 };
 
 /// One capture, from cudaStreamBeginCapture to cudaStreamEndCapture.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/runtime.hpp"
-
 namespace vgpu {
 
 GraphExec::GraphExec(Runtime& runtime, std::shared_ptr<const Graph> captured) : graph(std::move(captured)) {
@@ -29,7 +27,6 @@ GraphLaunch::GraphLaunch(Runtime& runtime, std::shared_ptr<GraphExec> exec)
 }
 
 void GraphLaunch::queue_pulls() {
-  if (runtime_.waits().stopping()) return;  // it will not run
   for (unsigned number = 0; number < graph_->nodes.size(); ++number) {
     const GraphNode& node = graph_->nodes[number];
     const auto awaited = awaited_.find(number);
@@ -55,7 +52,7 @@ void GraphLaunch::enqueue_next(unsigned branch) {
   const unsigned number = nodes[next_[branch]];
   const GraphNode& node = graph_->nodes[number];
   std::unique_ptr<Operation> work = node.work->again();
-  work->enqueued_by(*this, branch, *node.work, started_->time);
+  work->enqueued_by(*this, branch, *node.work, started_->time, labels);
   if (next_[branch] == 0) work->wait_for(started_);
   for (const unsigned earlier : node.after) work->wait_for(awaited_.at(earlier));
   if (const auto awaited = awaited_.find(number); awaited != awaited_.end()) work->tell_by(awaited->second);

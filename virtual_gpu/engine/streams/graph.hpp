@@ -1,4 +1,4 @@
-// Graphs: what a capture has recorded, and its launches.
+// Instantiated graphs and their launches.
 #pragma once
 
 #include <map>
@@ -6,30 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/streams/operation.hpp"
+#include "engine/runtime.hpp"
 
 namespace vgpu {
-
-class Runtime;
-
-struct GraphNode {
-  std::shared_ptr<const Operation> work;  // never runs itself: each launch runs what its again() gives
-  unsigned branch;
-  std::size_t place;            // in the branch, from 0
-  std::vector<unsigned> after;  // nodes of other branches that come before it, besides those of its own
-};
-
-/// What one stream has captured: a chain.
-struct GraphBranch {
-  int device;
-  std::vector<unsigned> nodes;
-};
-
-/// A captured graph: nodes in the order of their capture, which is one in which they can run.
-struct Graph {
-  std::vector<GraphNode> nodes;
-  std::vector<GraphBranch> branches;
-};
 
 /// An instantiated graph. Each branch has a stream: the race detector and the model see branches as streams.
 struct GraphExec {
@@ -44,7 +23,7 @@ struct GraphExec {
 };
 
 /// cudaGraphLaunch: puts one node of each branch at a time into the branch's stream.
-class GraphLaunch final : public Operation {
+class GraphLaunch final : public Operation, private RunningGraph {
  public:
   GraphLaunch(Runtime& runtime, std::shared_ptr<GraphExec> exec);
   void begin(double now) override;
@@ -54,12 +33,9 @@ class GraphLaunch final : public Operation {
   bool touches(const void* memory, std::size_t bytes) const override;
   bool completes(const Token& token) const override;
 
-  /// The node of that branch that was running has completed at modelled time `end`, ns.
-  void node_finished(unsigned branch, double end);
-  /// The stream in whose lane of a timeline the branch is drawn.
-  const Stream& lane(unsigned branch) const;
-
  private:
+  void node_finished(unsigned branch, double end) override;
+  const Stream& lane(unsigned branch) const override;
   void queue_pulls();
   void enqueue_next(unsigned branch);
 

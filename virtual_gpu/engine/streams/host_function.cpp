@@ -5,7 +5,7 @@
 namespace vgpu {
 
 void HostFunction::begin(double now) {
-  call_in(*stream, site, [this] {
+  call_in(runtime_.errors(), *stream, site, [this] {
     if constexpr (memcheck::kEnabled) hb::enter(hb::host_context());
     function_(data_);
   });

@@ -7,14 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/streams/timeline.hpp"
 #include "race/happens_before.hpp"
 #include "vgpu/control.hpp"
 #include "vgpu/timeline.hpp"
 
 namespace vgpu {
 
-class GraphLaunch;
 class PullQueue;
 class Stream;
 class StreamContexts;
@@ -42,6 +40,25 @@ struct Primary {
 
 class Operation;
 class HostThread;
+
+/// Hardware that an operation occupied.
+struct Span {
+  int device;
+  std::string engine;  // as in TimelineEntry
+  double begin, end;   // modelled, ns
+};
+
+/// A launch of a graph, as the operations see it that are its nodes (graph.hpp).
+class RunningGraph {
+ public:
+  /// The node of that branch that was running has completed at modelled time `end`, ns.
+  virtual void node_finished(unsigned branch, double end) = 0;
+  /// The stream in whose lane of a timeline the branch is drawn.
+  virtual const Stream& lane(unsigned branch) const = 0;
+
+ protected:
+  ~RunningGraph() = default;
+};
 
 /// Something that could happen next. The scheduler chooses one of all steps that are possible.
 struct Step {
@@ -113,8 +130,10 @@ class Operation {
   }
   /// A host thread with these labels enqueues it, at that time of its clock, ns.
   void enqueued_at(const hb::CallSite& where, double time, std::vector<std::string> labels_of_host);
-  /// A launch enqueues it in a branch of its graph, at modelled time `time`, ns: it is captured.again().
-  void enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured, double time);
+  /// A graph's launch with these labels enqueues it in a branch, at modelled time `time`, ns: it is
+  /// captured.again().
+  void enqueued_by(RunningGraph& launch, unsigned its_branch, const Operation& captured, double time,
+                   std::vector<std::string> labels_of_launch);
   /// By this token others wait for it already.
   void tell_by(Token token) { done = std::move(token); }
   /// It also has to wait for its turn there; null: nowhere.
@@ -150,9 +169,9 @@ class Operation {
   std::vector<Token> waits_for;
   PullQueue* pulls = nullptr;  // where it also has to be the first one to begin; null: nowhere
   Token done = std::make_shared<Completion>();
-  GraphLaunch* graph = nullptr;  // what it is a node of
-  unsigned branch = 0;           // of the graph; its stream is that branch's
-  bool programmatic = false;     // a launch that may depend on the kernel before it alone
+  RunningGraph* graph = nullptr;  // what it is a node of
+  unsigned branch = 0;            // of the graph; its stream is that branch's
+  bool programmatic = false;      // a launch that may depend on the kernel before it alone
   std::shared_ptr<const Primary>
       primary;  // which kernel that is; null: it comes after all that is in its stream
 
@@ -161,6 +180,9 @@ class Operation {
   void finish(double end);
 
  private:
+  /// Enters what it occupied into the timeline.
+  void record(double end) const;
+
   StreamContexts* contexts_ = nullptr;
 };
 

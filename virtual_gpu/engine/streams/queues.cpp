@@ -23,7 +23,7 @@ Token Queues::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   operation->enqueued_at(hb::call_site(operation->site.through_kernel), host.now(), host.labels());
   hb::release(hb::host_context(), operation.get());
   Token done = operation->done;
-  if (waits_.stopping()) {
+  if (hosts_.stopping()) {
     operation->discarded(host.now());
     return done;
   }
@@ -39,9 +39,9 @@ void Queues::enqueue_node(Stream& stream, std::unique_ptr<Operation> node) {
 
 PullQueue* Queues::queue_pull(const Operation& operation, int device, const Token& done) {
   const int source = operation.pulls_from(device);
-  if (source == kHost) return nullptr;
+  if (source == kHost || hosts_.stopping()) return nullptr;
   PullQueue& pulls = devices_[source]->pulls();
-  if (scheduler_.random()) {
+  if (schedule_.random()) {
     pulls.append(done);
   } else {
     pulls.insert(hosts_.current().now(), done);

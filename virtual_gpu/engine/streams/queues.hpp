@@ -5,23 +5,24 @@
 #include <memory>
 #include <vector>
 
-#include "engine/host/host_waits.hpp"
+#include "engine/host/host_threads.hpp"
+#include "engine/model/device.hpp"
+#include "engine/schedule.hpp"
 #include "engine/streams/capture.hpp"
 
 namespace vgpu {
 
 class Queues {
  public:
-  Queues(const Devices& devices, HostThreads& hosts, Scheduler& scheduler, const HostWaits& waits,
-         Captures& captures)
-      : devices_(devices), hosts_(hosts), scheduler_(scheduler), waits_(waits), captures_(captures) {}
+  Queues(const Devices& devices, HostThreads& hosts, Schedule& schedule, Captures& captures)
+      : devices_(devices), hosts_(hosts), schedule_(schedule), captures_(captures) {}
 
   /// Adds `operation` to the stream. Returns its token; null if the stream captures.
   Token enqueue(Stream& stream, std::unique_ptr<Operation> operation);
   /// Adds a node of a graph that runs to the stream of its branch. It knows what it waits for.
   void enqueue_node(Stream& stream, std::unique_ptr<Operation> node);
   /// Adds `done` to the queue of pulls of `operation` in a stream of GPU `device`. Returns the queue; nullptr
-  /// if it is no pull.
+  /// if it is no pull, or while host threads are stopped.
   PullQueue* queue_pull(const Operation& operation, int device, const Token& done);
 
   /// Completions of all that the streams of a device hold.
@@ -32,8 +33,7 @@ class Queues {
  private:
   const Devices& devices_;
   HostThreads& hosts_;
-  Scheduler& scheduler_;
-  const HostWaits& waits_;
+  Schedule& schedule_;
   Captures& captures_;
   std::uint64_t next_operation_ = 1;
 };

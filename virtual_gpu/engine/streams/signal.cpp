@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cuda.h"
-#include "engine/runtime.hpp"
 #include "vgpu/atomics.h"
 
 namespace vgpu {
@@ -14,9 +13,6 @@ bool overlaps(const std::uint32_t* word, const void* memory, std::size_t bytes) 
   const auto other = reinterpret_cast<std::uintptr_t>(memory);
   return begin < other + bytes && other < begin + sizeof *word;
 }
-
-/// "12 bytes into a cudaMalloc ...", so that a report says which signal it is.
-std::string place(Runtime& runtime, const std::uint32_t* word) { return runtime.memory().locate(word); }
 
 /// A stream accesses words at system scope.
 void note_scope(Runtime& runtime, const Operation& by, const std::uint32_t* word, bool writes) {
@@ -33,18 +29,6 @@ bool still_there(Runtime& runtime, const Operation& operation, const std::uint32
 
 }  // namespace
 
-void Signals::written(const std::uint32_t* word, std::uint32_t value, const Token& token) {
-  std::deque<Write>& writes = words_[word];
-  writes.push_back({value, token});
-  if (writes.size() > kRemembered) writes.pop_front();
-}
-
-void Signals::forget(const void* begin, std::size_t bytes) {
-  const auto* first = static_cast<const std::uint32_t*>(begin);
-  const auto* last = reinterpret_cast<const std::uint32_t*>(static_cast<const std::byte*>(begin) + bytes);
-  words_.erase(words_.lower_bound(first), words_.lower_bound(last));
-}
-
 void WriteValue::begin(double now) {
   if (!still_there(runtime_, *this, word_)) return;
   note_scope(runtime_, *this, word_, true);
@@ -55,7 +39,7 @@ void WriteValue::begin(double now) {
 }
 
 std::string WriteValue::describe() const {
-  return "write of " + std::to_string(value_) + " to a word " + place(runtime_, word_);
+  return "write of " + std::to_string(value_) + " to a word " + runtime_.memory().locate(word_);
 }
 
 bool WriteValue::touches(const void* memory, std::size_t bytes) const {
@@ -84,7 +68,7 @@ void WaitValue::offer(std::vector<Step>& steps) {
   if (!still_there(runtime_, *this, word_) || !satisfied_by(__atomic_load_n(word_, __ATOMIC_RELAXED))) return;
   if (satisfied_ < 0) {
     const Token* write = source();
-    satisfied_ = write != nullptr ? (*write)->time : runtime_.scheduler().now();
+    satisfied_ = write != nullptr ? (*write)->time : runtime_.schedule().now();
     // The write of a kernel has no time of its own: it is seen after the kernel's step. A word in pinned
     // memory may be the host's, which has just blocked.
     if (write == nullptr && runtime_.memory().find(word_)->kind != MemoryKind::kDevice)
@@ -109,7 +93,8 @@ std::string WaitValue::describe() const {
 
 std::string WaitValue::progress() const {
   if (!begun) return Operation::progress();
-  return "it is " + std::to_string(__atomic_load_n(word_, __ATOMIC_RELAXED)) + ", " + place(runtime_, word_);
+  return "it is " + std::to_string(__atomic_load_n(word_, __ATOMIC_RELAXED)) + ", " +
+         runtime_.memory().locate(word_);
 }
 
 bool WaitValue::touches(const void* memory, std::size_t bytes) const {

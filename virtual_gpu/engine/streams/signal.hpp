@@ -1,43 +1,9 @@
 // Words of memory that streams write and wait for (cuStreamWriteValue32, cuStreamWaitValue32).
 #pragma once
 
-#include <cstdint>
-#include <deque>
-#include <map>
-
-#include "engine/streams/operation.hpp"
+#include "engine/runtime.hpp"
 
 namespace vgpu {
-
-class Runtime;
-
-/// The latest writes of each word: a wait is ordered after the first write that satisfies it, not after later
-/// ones.
-class Signals {
- public:
-  void written(const std::uint32_t* word, std::uint32_t value, const Token& token);
-  /// The first remembered write that `satisfies`; nullptr if something else wrote the current value.
-  template <class Predicate>
-  const Token* first(const std::uint32_t* word, std::uint32_t now, Predicate satisfies) const {
-    const auto found = words_.find(word);
-    if (found == words_.end() || found->second.back().value != now) return nullptr;
-    const Write* first = nullptr;
-    for (auto write = found->second.rbegin(); write != found->second.rend() && satisfies(write->value);
-         ++write)
-      first = &*write;
-    return first == nullptr ? nullptr : &first->token;
-  }
-  /// Memory was freed: forgets its words.
-  void forget(const void* begin, std::size_t bytes);
-
- private:
-  struct Write {
-    std::uint32_t value;
-    Token token;
-  };
-  static constexpr std::size_t kRemembered = 64;
-  std::map<const std::uint32_t*, std::deque<Write>> words_;
-};
 
 /// cuStreamWriteValue32.
 class WriteValue final : public Operation {

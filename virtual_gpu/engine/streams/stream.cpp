@@ -2,20 +2,30 @@
 
 #include <algorithm>
 
-#include "engine/streams/graph.hpp"
+#include "engine/host/settings.hpp"
 #include "engine/streams/pull_queue.hpp"
-#include "engine/streams/timeline.hpp"
 
 namespace vgpu {
 
 void Operation::finish(double end) {
   hb::release(stream->contexts().own(), done.get());
   done->complete_at(end);
-  note_finished(*this, end);
-  GraphLaunch* const launch = graph;
+  if (settings().records_timeline()) record(end);
+  RunningGraph* const launch = graph;
   const unsigned node_branch = branch;
   stream->pop(end);
   if (launch != nullptr) launch->node_finished(node_branch, end);
+}
+
+void Operation::record(double end) const {
+  if (only_waits()) return;
+  const Stream& shown = graph == nullptr ? *stream : graph->lane(branch);
+  std::vector<Span> occupied = spans;
+  if (occupied.empty()) occupied.push_back({shown.device(), "", occupied_from, end});
+  for (Span& span : occupied) {
+    shown.timeline().push_back({work(), span.device, std::move(span.engine), shown.device(), shown.number(),
+                                labels, span.begin, span.end});
+  }
 }
 
 void Operation::enqueued_at(const hb::CallSite& where, double time, std::vector<std::string> labels_of_host) {
@@ -24,9 +34,9 @@ void Operation::enqueued_at(const hb::CallSite& where, double time, std::vector<
   labels = std::move(labels_of_host);
 }
 
-void Operation::enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured,
-                            double time) {
-  enqueued_at(captured.site, time, launch.labels);
+void Operation::enqueued_by(RunningGraph& launch, unsigned its_branch, const Operation& captured, double time,
+                            std::vector<std::string> labels_of_launch) {
+  enqueued_at(captured.site, time, std::move(labels_of_launch));
   programmatic = captured.programmatic;
   graph = &launch;
   branch = its_branch;
@@ -54,14 +64,15 @@ void Stream::push(std::unique_ptr<Operation> operation) {
   }
   last_kernel_ = operation->as_primary();
   last_ = operation->done;
-  if (queue_.empty()) busy_.insert(std::ranges::upper_bound(busy_, number_, {}, &Stream::number), this);
+  auto& busy = group_.busy;
+  if (queue_.empty()) busy.insert(std::ranges::upper_bound(busy, number_, {}, &Stream::number), this);
   queue_.push_back(std::move(operation));
 }
 
 void Stream::pop(double end) {
   free_at_ = std::max(free_at_, end);
   queue_.pop_front();
-  if (queue_.empty()) std::erase(busy_, this);
+  if (queue_.empty()) std::erase(group_.busy, this);
 }
 
 void Stream::discard(double now, const void* order) {
@@ -72,7 +83,7 @@ void Stream::discard(double now, const void* order) {
   hb::release(contexts_.own(), order);
   for (const auto& operation : queue_) operation->discarded(now);
   queue_.clear();
-  std::erase(busy_, this);
+  std::erase(group_.busy, this);
 }
 
 bool Stream::can_begin(const Operation& operation, double& time) const {

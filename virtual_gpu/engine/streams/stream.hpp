@@ -7,28 +7,39 @@
 #include <vector>
 
 #include "engine/kernel/stream_contexts.hpp"
-#include "engine/streams/capture.hpp"
 #include "engine/streams/operation.hpp"
+#include "vgpu/timeline.hpp"
 
 namespace vgpu {
 
+struct Capture;
 class Stream;
 
-/// The streams of one GPU that hold operations, by number: most streams hold none.
-using BusyStreams = std::vector<Stream*>;
+/// What the streams of one GPU share.
+struct StreamGroup {
+  int device;
+  std::vector<TimelineEntry>& timeline;  // of all GPUs: streams enter what their operations occupied
+  std::vector<Stream*> busy{};           // those that hold operations, by number: most hold none
+};
+
+/// Where in a capture a stream is, or an event was recorded.
+struct CapturePosition {
+  std::shared_ptr<Capture> capture;  // null: in none
+  unsigned branch = 0;               // of the graph: each capturing stream has one
+  std::vector<unsigned> after;       // nodes that come before what comes next
+};
 
 /// A queue of operations that run one after the other.
 class Stream {
  public:
-  /// `busy`: it enters and leaves these. `what`: for its name, "stream2" if it is one of the program's.
-  Stream(BusyStreams& busy, int device, int number, bool blocking, const std::string& what)
-      : contexts_("gpu" + std::to_string(device) + "/" + what, device),
-        busy_(busy),
-        device_(device),
+  /// `what`: for its name, "stream2" if it is one of the program's.
+  Stream(StreamGroup& group, int number, bool blocking, const std::string& what)
+      : contexts_("gpu" + std::to_string(group.device) + "/" + what, group.device),
+        group_(group),
         number_(number),
         blocking_(blocking) {}
-  Stream(BusyStreams& busy, int device, int number, bool blocking)
-      : Stream(busy, device, number, blocking, "stream" + std::to_string(number)) {}
+  Stream(StreamGroup& group, int number, bool blocking)
+      : Stream(group, number, blocking, "stream" + std::to_string(number)) {}
 
   void push(std::unique_ptr<Operation> operation);
   /// The operation that runs or is next to run; nullptr if there is none.
@@ -46,7 +57,7 @@ class Stream {
   Token last() const { return last_; }
   const std::deque<std::unique_ptr<Operation>>& queue() const { return queue_; }
 
-  int device() const { return device_; }
+  int device() const { return group_.device; }
   int number() const { return number_; }
   /// False if it takes no part in the legacy default stream's ordering.
   bool blocking() const { return blocking_; }
@@ -57,6 +68,7 @@ class Stream {
   /// It is gone for the program, and kept until its work is done.
   void destroy() { destroyed_ = true; }
   bool destroyed() const { return destroyed_; }
+  std::vector<TimelineEntry>& timeline() const { return group_.timeline; }
   /// What its CUDA threads run on.
   StreamContexts& contexts() { return contexts_; }
   /// Where it is in a capture, if it captures.
@@ -73,8 +85,7 @@ class Stream {
   std::shared_ptr<Primary> last_kernel_;  // if it was enqueued last
   CapturePosition captured_;
   bool destroyed_ = false;
-  BusyStreams& busy_;
-  int device_;
+  StreamGroup& group_;
   int number_;
   bool blocking_;
   double free_at_ = 0;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/host/exception_state.hpp"
-#include "engine/runtime.hpp"
 #include "engine/streams/stream.hpp"
 
 namespace vgpu {
@@ -54,15 +53,16 @@ void fiber_entry() {
 
 }  // namespace
 
-void call_in(Stream& stream, const hb::CallSite& site, const std::function<void()>& function) {
+void call_in(Errors& errors, Stream& stream, const hb::CallSite& site,
+             const std::function<void()>& function) {
   FiberPool& fibers = stream.contexts().call_stacks();
   Call call{stream, site, function, {}, nullptr};
   try {
     call.fiber = &fibers.get(&fiber_entry);
   } catch (const std::bad_alloc&) {
-    return runtime().errors().fault(cudaErrorMemoryAllocation,
-                                    "the host has no memory for the stack of: " + stream.head()->describe() +
-                                        stream.head()->enqueued_at());
+    return errors.fault(cudaErrorMemoryAllocation,
+                        "the host has no memory for the stack of: " + stream.head()->describe() +
+                            stream.head()->enqueued_at());
   }
   Call* const outer = std::exchange(running, &call);
   const ExceptionState exceptions = std::exchange(exception_state(), {});

@@ -43,7 +43,7 @@ template <class Part>
 bool AlgorithmOperation::run(Part part) {
   bool alive = false;
   running_algorithm = this;
-  call_in(*stream, site, [&] { alive = part(); });
+  call_in(runtime_.errors(), *stream, site, [&] { alive = part(); });
   running_algorithm = nullptr;
   return alive;
 }

@@ -70,7 +70,7 @@ void NcclOperation::begin(double now) {
 void NcclOperation::offer(std::vector<Step>& steps) {
   if (channels_.size() < channels_wanted_) {
     if (place_version_ != device_.multiprocessors().version()) {
-      has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.scheduler().random(), place_);
+      has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.schedule().random(), place_);
       place_version_ = device_.multiprocessors().version();
     }
     if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(channels_.size())});

@@ -58,7 +58,7 @@ class PollThatLooks final : public vgpu::Operation {
   void begin(double) override {}
   void offer(std::vector<vgpu::Step>& steps) override { steps.push_back({0, this, 0, progress_.empty()}); }
   void step(const vgpu::Step&) override {
-    progress_.push_back(vgpu::runtime().scheduler().progress());
+    progress_.push_back(vgpu::runtime().schedule().progress());
     if (progress_.size() == 2) return finish(0);
     vgpu::runtime().scheduler().work_is_left();
   }

@@ -1,5 +1,4 @@
-#include "engine/host/program_end.hpp"
-
+// What the virtual GPUs still do when main() returns or exit() is called.
 #include <unistd.h>
 
 #include <cstdio>
@@ -60,7 +59,7 @@ struct AtEnd {
 // What finish_work() runs may call exit(), too.
 bool ended_inside() { return inside || (finishing && in_step()); }
 
-void watch_program_end() {
+void watch_end() {
   // What has thread storage is destroyed before all static objects.
   static thread_local const AtEnd at_end;
   (void)at_end;

@@ -1,67 +1,15 @@
-// What a block's asynchronous unit needs of it.
+// What a block's asynchronous work needs of it.
 #include <bit>
 
-#include "engine/hopper/async_unit.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace vgpu {
-namespace {
 
 std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
 }
 
-}  // namespace
-
-bool AsyncUnit::do_needed(Scheduler& scheduler) {
-  if (scheduler.random()) return do_any(scheduler);
-  const auto copy = copies.needed_at(), product = products.needed_at();
-  if (!product || (copy && *copy < *product)) return copies.do_needed();
-  products.do_needed();
-  return true;
-}
-
-bool AsyncUnit::do_any(Scheduler& scheduler) {
-  if (products.can_do_any() && (!copies.can_do_any() || scheduler.pick(2) == 1)) {
-    products.do_any();
-    return true;
-  }
-  return copies.do_any(false);
-}
-
-std::string AsyncUnit::finish() {
-  for (const auto& sentence : {copies.finish(), barriers.describe_unseen(), products.describe_unawaited(),
-                               registers.describe_unfinished()}) {
-    if (!sentence.empty()) return sentence;
-  }
-  return {};
-}
-
-AsyncUnit& Block::async() {
-  if (async_ == nullptr) async_ = std::make_unique<AsyncUnit>(*this);
-  return *async_;
-}
-
-void Block::join(Cluster& cluster) {
-  cluster_ = &cluster;
-  cluster.join(*this);
-}
-
-Cluster& Block::cluster() {
-  if (cluster_ == nullptr) join(*(own_cluster_ = std::make_unique<Cluster>()));
-  return *cluster_;
-}
-
 std::string Block::name() const { return "block " + position(index_); }
-
-std::string Block::describe_shared(const void* address) const {
-  const std::size_t blocks = cluster_ == nullptr ? 1 : cluster_->size();
-  for (std::size_t rank = 0; rank < blocks; ++rank) {
-    const Block& block = cluster_ == nullptr ? *this : cluster_->block(rank);
-    if (std::string text = block.shared_.describe(address, block.name()); !text.empty()) return text;
-  }
-  return {};
-}
 
 std::string Block::who() const {
   return "kernel '" + grid_.name + "': thread " + position(current_->index) + " of " + name() + " ";
@@ -72,7 +20,7 @@ bool Block::elect() {
   exchange(0xffffffffu, 0, &present, false);
   Warp& warp = warps_[current_->warp];
   if (warp.elected < 0 || !(present >> warp.elected & 1)) {
-    auto skipped = static_cast<int>(scheduler_.pick(static_cast<std::uint64_t>(std::popcount(present))));
+    auto skipped = static_cast<int>(schedule_.pick(static_cast<std::uint64_t>(std::popcount(present))));
     for (warp.elected = 0; !(present >> warp.elected & 1) || skipped-- > 0; ++warp.elected) {
     }
   }
@@ -85,12 +33,12 @@ void Block::park(ThreadList* list) {
 }
 
 void Block::wake(ThreadList& parked) {
-  scheduler_.note_progress();
+  schedule_.note_progress();
   runnable_.append(parked);
 }
 
 void Block::wake(Thread& parked) {
-  scheduler_.note_progress();
+  schedule_.note_progress();
   runnable_.push(&parked);
 }
 
@@ -126,17 +74,17 @@ void Block::leave_if_failed() {
 
 void Block::find_runnable() {
   if (async_ != nullptr) {
-    if (has_live_neighbours() && async_->copies.reaching_others() && scheduler_.pick(2) == 1) {
+    if (has_live_neighbours() && async_->reaches_others() && schedule_.pick(2) == 1) {
       // With a seed: the other blocks of the cluster may run before the copy comes.
       state_ = State::kPolling;
       poll_time_ = 0;
       return;
     }
-    while (runnable_.empty() && !failed() && async_->do_needed(scheduler_)) {
+    while (runnable_.empty() && !failed() && async_->do_needed()) {
     }
     // Those who look may look for a copy's end. Whoever waits for others lets them see all that it has done.
-    if (runnable_.empty() && !failed() && !looking_.empty()) async_->copies.do_any(true);
-    while (runnable_.empty() && looking_.empty() && !failed() && async_->do_any(scheduler_)) {
+    if (runnable_.empty() && !failed() && !looking_.empty()) async_->do_any(true);
+    while (runnable_.empty() && looking_.empty() && !failed() && async_->do_any(false)) {
     }
     if (failed()) return;
   }
@@ -144,9 +92,8 @@ void Block::find_runnable() {
 }
 
 void Block::finish_async() {
-  std::string left = async_->finish();
+  const std::string left = async_->finish();
   leave_if_failed();
-  if (left.empty() && cluster_ != nullptr) left = cluster_->describe_reaching(*this);
   if (!left.empty()) fault("kernel '" + grid_.name + "': " + name() + " " + left);
 }
 

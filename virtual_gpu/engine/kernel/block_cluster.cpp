@@ -1,8 +1,6 @@
-#include "engine/hopper/cluster.hpp"
-
+// The blocks of a cluster.
 #include <algorithm>
 
-#include "engine/hopper/async_unit.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 
@@ -14,9 +12,7 @@ void Cluster::join(Block& block) {
 }
 
 std::size_t Cluster::rank_of(const Block& block) const {
-  const auto found = std::find_if(members_.begin(), members_.end(),
-                                  [&block](const Member& member) { return member.block == &block; });
-  return static_cast<std::size_t>(found - members_.begin());
+  return static_cast<std::size_t>(std::ranges::find(members_, &block, &Member::block) - members_.begin());
 }
 
 bool Cluster::others_live(const Block& block) const {
@@ -78,13 +74,21 @@ void Cluster::open_if_complete() {
   for (const Member& member : members_) member.block->wake(member.block->at_cluster_barrier());
 }
 
-std::string Cluster::describe_reaching(const Block& block) const {
-  for (const Member& member : members_) {
-    if (member.block == &block || member.ended != nullptr) continue;
-    const void* caller = member.block->async().copies.reaching(block);
-    if (caller == nullptr) continue;
-    return "ends although a multicast copy by " + member.block->name() + at_line("copied", caller) +
-           " is under way into its shared memory";
+void Block::join(Cluster& cluster) {
+  cluster_ = &cluster;
+  cluster.join(*this);
+}
+
+Cluster& Block::cluster() {
+  if (cluster_ == nullptr) join(*(own_cluster_ = std::make_unique<Cluster>()));
+  return *cluster_;
+}
+
+std::string Block::describe_shared(const void* address) const {
+  const std::size_t blocks = cluster_ == nullptr ? 1 : cluster_->size();
+  for (std::size_t rank = 0; rank < blocks; ++rank) {
+    const Block& block = cluster_ == nullptr ? *this : cluster_->block(rank);
+    if (std::string text = block.shared_.describe(address, block.name()); !text.empty()) return text;
   }
   return {};
 }
