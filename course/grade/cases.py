@@ -101,8 +101,8 @@ def cases_of(problem: str, chapter: str, secret: bytes, lesson: Sequence[int], e
         Case("race", problem, 3, odd(17, 40), odd(17, 40), odd(9, 20), "f16", None, 3),
         Case("race", problem, 4, odd(17, 40), odd(17, 40), odd(9, 20), "f16", schedule(), 3),
         Case("race", problem, 4, 1, odd(5, 9), odd(3, 9), "f16", None, 3),  # three ranks are empty
-        # More than a wave of tiles on eight multiprocessors: 06 then multiplies all chunks on one stream.
-        Case("race", problem, 3, odd(7, 12), odd(1800, 1900), odd(3, 6), "f16", schedule(), 3),
+        # A wave of tiles on eight multiprocessors: 06 then multiplies all chunks on one stream, and step 3 is odd.
+        Case("race", problem, 4, odd(7, 12), odd(1800, 1900), odd(3, 6), "f16", schedule(), 3),
         Case("access", problem, 3, odd(17, 40), odd(17, 40), odd(9, 20), "f16"), timed,
     ]
 
