@@ -21,7 +21,6 @@ __device__ __forceinline__ void copy_box(T* box, const T* matrix, int rows, int 
                                          int column) {
   constexpr int kChunk = 16 / sizeof(T), kChunks = kSpan / kChunk;  // elements, and chunks of a row
   static_assert(Rows * kChunks % Threads == 0);
-  // [task copy_box: which chunk of the matrix does this thread copy, and where does the swizzle put it?]
 #pragma unroll
   for (int first = 0; first < Rows * kChunks; first += Threads) {
     const int index = first + static_cast<int>(threadIdx.x);
@@ -32,7 +31,6 @@ __device__ __forceinline__ void copy_box(T* box, const T* matrix, int rows, int 
           *reinterpret_cast<const uint4*>(matrix + std::int64_t{row + r} * columns + column + c * kChunk);
     *reinterpret_cast<uint4*>(box + r * kSpan + (c ^ r % 8) * kChunk) = values;
   }
-  // [/task]
 }
 
 /// C = A B; see WithoutTma.
