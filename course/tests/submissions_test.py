@@ -213,9 +213,10 @@ class PointsTest(unittest.TestCase):
                 self.runs += 1
                 return Verdict(case, why="it did not end", ended=True)
 
-        slow = Ended()
-        found = points.judge_all(slow, cases.cases_of("gather", "x", b"s", RING.lesson.sizes), lambda: False)  # type: ignore[arg-type]
-        self.assertEqual((slow.runs, len(found)), (2, 17))
+        slow, all_cases = Ended(), cases.cases_of("gather", "x", b"s", RING.lesson.sizes)
+        self.assertGreater(len(all_cases), 10)
+        found = points.judge_all(slow, all_cases, lambda: False)  # type: ignore[arg-type]
+        self.assertEqual((slow.runs, [verdict.case for verdict in found]), (2, all_cases))
         self.assertIn("two runs were ended", found[-1].why)
 
 
