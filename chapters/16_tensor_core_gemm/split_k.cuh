@@ -16,8 +16,10 @@ namespace overlap::tensor_core_gemm {
 
 inline constexpr int kParts = 4;  ///< blocks of a cluster, which share the k of a tile
 
-/// Barrier of all threads of a cluster, in two parts: between them a thread does other work.
+/// First half of a barrier of all threads of a cluster: the thread may do other work before the second one.
 __device__ __forceinline__ void arrive_at_cluster() { ptx::barrier_cluster_arrive(ptx::sem_release); }
+
+/// Second half: waits until all threads of the cluster have arrived.
 __device__ __forceinline__ void await_cluster() { ptx::barrier_cluster_wait(ptx::sem_acquire); }
 
 /// A share of a tile's k-blocks.
