@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <cuda/ptx>
+#include <string>
 
 #include "16_tensor_core_gemm/operands.cuh"
 #include "16_tensor_core_gemm/ring_of_stages.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
 #include "16_tensor_core_gemm/store_tile.cuh"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap::tensor_core_gemm {
 
@@ -132,8 +134,7 @@ __global__ __cluster_dims__(kParts, 1, 1)
   }
 }
 
-/// Part of the eighth rung: a cluster for each tile, and each of its blocks with a share of k. Needs a
-/// k-block for each.
+/// Part of the eighth rung: a cluster for each tile, and each of its blocks with a share of k.
 struct SplitK {
   using Tile = tensor_core_gemm::Tile<128, 128, 5>;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
@@ -143,8 +144,15 @@ struct SplitK {
   static constexpr int shared_bytes() {
     return sizeof(SplitMemory<T, Tile>);
   }
-  /// Blocks of the grid.
-  static int blocks(Tiling tiling, int /*multiprocessors*/) { return SplitOrder{tiling}.tiles(); }
+  /// Blocks of the grid. Throws Skip unless each block of a cluster gets a k-block (or k is 0: no kernel
+  /// runs).
+  static int blocks(Tiling tiling, int /*multiprocessors*/) {
+    if (tiling.along_k > 0 && tiling.along_k < kParts) {
+      throw Skip("k has " + std::to_string(tiling.along_k) + " blocks of " + std::to_string(kSpan) +
+                 ", too few for the " + std::to_string(kParts) + " blocks of a cluster");
+    }
+    return SplitOrder{tiling}.tiles();
+  }
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_split_k<T, Tile, B>;

@@ -22,6 +22,11 @@ class Program:
     settings: List[str] = dataclasses.field(default_factory=list)  # of CMake
     experiments: List[str] = dataclasses.field(default_factory=list)  # that its chapter has
 
+    @property
+    def is_own(self) -> bool:
+        """True for the reader's own source, which may read standard input; chapters do not."""
+        return self.path.startswith("own/")
+
     def build(self, build: Build) -> None:
         build.build(self.target, *self.settings)
 

@@ -1,4 +1,4 @@
-// Experiments of chapter 16: two blocks whose tiles are neighbours along m form a cluster. They need the same
+// Experiment of chapter 16: two blocks whose tiles are neighbours along m form a cluster. They need the same
 // columns of B, so each block loads half of them for both, by multicast.
 //
 // Why along m: a tile of 128 x 256 has twice as much of B as of A. If the blocks share B, each loads 32 KB of
@@ -122,12 +122,12 @@ __global__ __cluster_dims__(kPair, 1, 1)
   meet_cluster();  // no block exits while the other one may still arrive at its mbarriers
 }
 
-/// Clusters of two blocks, each of which loads half of the columns of B for both. A cluster
-/// needs two free multiprocessors of the same GPC; if there are none, it starts when another cluster has
-/// ended.
+/// Clusters of two blocks, each of which loads half of the columns of B for both. A cluster needs two free
+/// multiprocessors of the same GPC; if there are none, it starts when another cluster has ended.
 template <typename Shape = Tile<128, 256, 4>>
 struct ClusterMulticast : StoredByTma<Shape> {
   using Tile = Shape;
+
   /// Blocks of the grid.
   static int blocks(Tiling tiling, int multiprocessors) {
     return std::min(PairedOrder{tiling, kPair}.tiles(), std::max(1, multiprocessors / kPair) * kPair);

@@ -46,6 +46,14 @@ TEST(SplitOfK, GivesEachKBlockToOneBlock) {
   }
 }
 
+TEST(SplitOfK, NeedsAKBlockForEachBlock) {
+  run_ranks_or_skip(1, [](Rank& rank) {
+    multiprocessors_with_wgmma(rank);  // may throw Skip
+    EXPECT_THROW(Split<__half>(rank, {64, 64, 3 * 64}), Skip);
+    const Split<__half> one_each(rank, {64, 64, 3 * 64 + 8}), none(rank, {64, 64, 0});
+  });
+}
+
 // ---- The choice ------------------------------------------------------------------------------------------
 TEST(Fitting, IsRightWithAndWithoutASplit) {
   // On the virtual GPUs' eight multiprocessors: four blocks a tile, then one, with small and large tiles.

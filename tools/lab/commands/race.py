@@ -4,14 +4,14 @@ import os
 import pathlib
 import sys
 import tempfile
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 import program as programs
 import tour
 from build import set_up
 from command_line import Parser
 from commands import test
-from process import Refusal, quietly, run_keeping_input, say
+from process import Refusal, quietly, run, run_keeping_input, say
 from virtual_gpu.tools import race_runs
 
 
@@ -35,25 +35,25 @@ def main(call: argparse.Namespace) -> int:
         return tour.run(build, call.arguments)
     program.build(build)
     build.need_gpus()
-    return _run_all(build.command(program.path) + call.arguments)
+    return _run_all(build.command(program.path) + call.arguments, program.is_own)
 
 
-def _run_all(command: List[str]) -> int:
-    """Runs the program as often as it takes to separate its blocks; a short program several times. Every run reads what the
-    first one has read from standard input. Only the first run's output is printed, and that of a run with an exit status other
+def _run_all(command: List[str], reads: bool) -> int:
+    """Runs the program as often as it takes to separate its blocks; a short program several times. If it `reads` standard input,
+    every run gets what the first one got. Only the first run's output is printed, and that of a run with an exit status other
     than 0."""
     with tempfile.TemporaryDirectory() as folder:
-        return _run_all_with(command, pathlib.Path(folder, "input"))
+        return _run_all_with(command, pathlib.Path(folder, "input") if reads else None)
 
 
-def _run_all_with(command: List[str], kept: pathlib.Path) -> int:
+def _run_all_with(command: List[str], kept: Optional[pathlib.Path]) -> int:
     """`kept` becomes a file with the standard input of the first run."""
     def start(separate: Dict[str, str]) -> int:
         environment = {**os.environ, **separate}
         if separate[race_runs.BIT] == "0":
-            return run_keeping_input(command, environment, kept)
+            return run_keeping_input(command, environment, kept) if kept else run(command, environment)
         with tempfile.TemporaryFile() as log:
-            status = quietly(command, log, environment, kept if kept.exists() else None)
+            status = quietly(command, log, environment, kept if kept and kept.exists() else None)
             if status != 0:
                 log.seek(0)
                 sys.stderr.buffer.write(log.read())

@@ -40,11 +40,19 @@ class RaceTest(Sandbox):
                 self.assertRegex(result.stderr.splitlines()[-1], f"^lab: {said}$")
 
     def test_all_runs_read_the_same_input(self) -> None:
-        self.program("01_first", '[ "$(head -c 6)" = 2\ 3\ 4\  ]')
+        own = self.root / "mine.cu"
+        own.write_text("")
+        self.program("own_mine", '[ "$(head -c 6)" = 2\ 3\ 4\  ]')
         for piped in ("2 3 4 ", "2 3 4 " + "5 " * 100000):  # the program leaves most of it unread
-            result = self.lab("race", "1", piped=piped)
+            result = self.lab("race", str(own), piped=piped)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stderr.splitlines()[-1], "^lab: no race and no deadlock was reported in 4 runs")
+
+    def test_leaves_the_input_to_a_script_that_checks_chapters(self) -> None:
+        self.program("01_first", "exit 0")
+        loop = self.script(self.folder / "loop", f"""while read chapter; do "{self.root}/lab" race $chapter; done""")
+        result = self.lab(program=loop, piped="1\n01\n")
+        self.assertEqual(result.stderr.count("no race and no deadlock was reported"), 2, result.stderr)
 
     def test_one_order_and_what_takes_long_are_run_once(self) -> None:
         for script, arguments in (("/bin/sleep 2.1", []), ("exit 0", ["--schedule", "3"])):
