@@ -6,13 +6,11 @@
 
 #include <cstdint>
 #include <cuda/ptx>
-#include <string>
 
 #include "16_tensor_core_gemm/operands.cuh"
 #include "16_tensor_core_gemm/ring_of_stages.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
 #include "16_tensor_core_gemm/store_tile.cuh"
-#include "overlap/gpu/error.hpp"
 
 namespace overlap::tensor_core_gemm {
 
@@ -30,7 +28,8 @@ struct KBlocks {
   int count;
 };
 
-/// The share of block `rank` of the cluster: a block has at most one k-block more than another.
+/// The share of block `rank` of the cluster: at most one k-block more than that of another block. With fewer
+/// than kParts k-blocks some blocks have none.
 __host__ __device__ constexpr KBlocks share_of_k(int along_k, int rank) {
   // [task share_of_k: at which k-block does this block begin, and how many does it multiply?]
   // [blank] return {0, along_k};
@@ -63,9 +62,10 @@ struct SplitMemory {
 /// Called by all consumer threads with the sums of their block's share of k; all threads of the cluster have
 /// arrived before, and the producer's warpgroup does await_cluster(), arrive_at_cluster() and
 /// await_cluster(). Sends to each block the sums of its columns; returns in `total` those of this block's
-/// columns, added in the order of the blocks.
+/// columns, added in the order of the blocks. `along_k`: k-blocks of the tile; a block without any has no
+/// sums.
 template <typename Memory, int N>
-__device__ __forceinline__ void add_up(Memory& shared, const Fragment<N>& sum, int rank,
+__device__ __forceinline__ void add_up(Memory& shared, const Fragment<N>& sum, int along_k, int rank,
                                        float (&total)[Memory::kValues]) {
   const int thread = static_cast<int>(threadIdx.x);
   // [task add_up: in which block's memory does each sum belong, and what must have happened before it is
@@ -73,6 +73,7 @@ __device__ __forceinline__ void add_up(Memory& shared, const Fragment<N>& sum, i
   await_cluster();  // all blocks have started: their shared memory is there
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
+    if (share_of_k(along_k, rank).count == 0) break;
     auto& there = *static_cast<Memory*>(__cluster_map_shared_rank(&shared, part));
 #pragma unroll
     for (int i = 0; i < Memory::kValues; i += 4) {
@@ -84,9 +85,10 @@ __device__ __forceinline__ void add_up(Memory& shared, const Fragment<N>& sum, i
   await_cluster();  // all sums have been sent; from here on no block accesses another one's memory
 #pragma unroll
   for (int i = 0; i < Memory::kValues; i += 4) {
-    float4 four = shared.sums[0][i / 4][thread];
-    for (int part = 1; part < kParts; ++part) {
-      const float4 more = shared.sums[part][i / 4][thread];
+    float4 four = {};
+    for (int from = 0; from < kParts; ++from) {
+      if (share_of_k(along_k, from).count == 0) continue;
+      const float4 more = shared.sums[from][i / 4][thread];
       four = {four.x + more.x, four.y + more.y, four.z + more.z, four.w + more.w};
     }
     total[i] = four.x, total[i + 1] = four.y, total[i + 2] = four.z, total[i + 3] = four.w;
@@ -126,7 +128,7 @@ __global__ __cluster_dims__(kParts, 1, 1)
     multiply_tiles<B>(shared.ring, order, own.count, group,
                       [&](const Fragment<Tile::kN>& sum, TilePlace tile) {
                         float total[Tile::kN / 2 / kParts] = {};
-                        add_up(shared, sum, rank, total);
+                        add_up(shared, sum, order.tiling.along_k, rank, total);
                         const Corner corner = tile.corner<Tile>();
                         store_values<T>(total, c, corner.row + group * kGroupRows,
                                         corner.column + rank * (Tile::kN / kParts), m, n);
@@ -144,15 +146,8 @@ struct SplitK {
   static constexpr int shared_bytes() {
     return sizeof(SplitMemory<T, Tile>);
   }
-  /// Blocks of the grid. Throws Skip unless each block of a cluster gets a k-block (or k is 0: no kernel
-  /// runs).
-  static int blocks(Tiling tiling, int /*multiprocessors*/) {
-    if (tiling.along_k > 0 && tiling.along_k < kParts) {
-      throw Skip("k has " + std::to_string(tiling.along_k) + " blocks of " + std::to_string(kSpan) +
-                 ", too few for the " + std::to_string(kParts) + " blocks of a cluster");
-    }
-    return SplitOrder{tiling}.tiles();
-  }
+  /// Blocks of the grid.
+  static int blocks(Tiling tiling, int /*multiprocessors*/) { return SplitOrder{tiling}.tiles(); }
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_split_k<T, Tile, B>;
