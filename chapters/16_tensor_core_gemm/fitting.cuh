@@ -99,6 +99,9 @@ inline MatmulShape product_of_a_shard(MatmulShape whole, int ranks) {
   return {balanced_share(whole.m, ranks, 0).size(), share_of(whole, ranks, 0).n, whole.k};
 }
 
+/// A rank's GEMM: all rows, and its columns.
+inline MatmulShape product_of_a_rank(MatmulShape whole, int ranks) { return share_of(whole, ranks, 0); }
+
 /// Algorithm::WithTile<Tile> of a later chapter with the tile that fits, the same tile on all ranks.
 ///
 /// Shards arrive (or leave) one by one, so the tile is chosen for the GEMM of one shard, kPart(whole, ranks):

@@ -47,14 +47,29 @@ struct Shards {
 /// A shard is pushed in pieces of its columns: a tile can start with the k-blocks of the first piece while
 /// the others are still in transfer.
 struct Pieces {
-  int count;   ///< pieces of a shard
-  int blocks;  ///< k-blocks of a piece; the last one may have fewer
+  int count;      ///< pieces of a shard
+  int blocks;     ///< k-blocks of the first piece, and of all if `equal` is 0; the last one may have fewer
+  int equal = 0;  ///< so many pieces have `blocks` k-blocks, the next ones 2 `blocks`, then 3 `blocks`, ...
 
   /// At most `wanted` pieces of `along_k` k-blocks, each of at least one. Throws UsageError if `wanted` < 1.
   static Pieces of(int along_k, int wanted) {
     if (wanted < 1) throw UsageError(std::to_string(wanted) + " pieces of a shard: at least one is needed");
     const int blocks = std::max(1, (along_k + wanted - 1) / wanted);
     return {std::max(1, (along_k + blocks - 1) / blocks), blocks};
+  }
+  /// At most `most` pieces that grow: four of a k-block (or of a few, if k is long), four of two, ...
+  static Pieces growing(int along_k, int most) {
+    Pieces pieces{1, 1, 4};
+    while (pieces.begin(pieces.count) < along_k) {
+      if (++pieces.count > most) pieces = {1, pieces.blocks + 1, 4};
+    }
+    return pieces;
+  }
+
+  /// The first k-block of a piece.
+  __host__ __device__ constexpr int begin(int piece) const {
+    const int longer = equal == 0 ? 0 : piece / equal, rest = piece - equal * longer;
+    return blocks * (equal * longer * (longer + 1) / 2 + rest * (longer + 1));
   }
   /// The number of the signal that follows a piece of the owner's shard.
   __host__ __device__ constexpr int signal(int owner, int piece) const { return owner * count + piece; }

@@ -18,6 +18,7 @@ namespace ptx = cuda::ptx;
 using tensor_core_gemm::Corner;
 using tensor_core_gemm::Fragment;
 using tensor_core_gemm::Major;
+using tensor_core_gemm::RingPlace;
 using tensor_core_gemm::SharedMemory;
 using tensor_core_gemm::Stage;
 using tensor_core_gemm::TmaStore;
@@ -63,15 +64,19 @@ struct Arrivals {
     ptx::fence_proxy_async(ptx::space_global);
     // [/task]
   }
+
+  /// Hook for the other warps of the loader's warpgroup, 1 to 3, called by a thread of each; see
+  /// experiments/pushed_by_blocks.cuh. Does nothing.
+  template <typename Tile, typename Order>
+  __device__ __forceinline__ void await_ahead(const Order& /*order*/, int /*warp*/) const {}
 };
 
-/// C = A B, where only the own rows of A are present when the kernel starts; see GemmOnSignals. `order` maps
-/// a number to a tile, as ArrivalOrder does.
-template <SixteenBit T, typename Tile, Major B, typename Order = ArrivalOrder>
-__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void multiply_on_signals(
-    const __grid_constant__ CUtensorMap own_a, const __grid_constant__ CUtensorMap gathered_a,
-    const __grid_constant__ CUtensorMap b, const __grid_constant__ CUtensorMap c,
-    const __grid_constant__ Order order, const __grid_constant__ Arrivals arrivals) {
+/// Called by all threads of a block: computes its tiles of C; see multiply_on_signals().
+template <SixteenBit T, typename Tile, Major B, typename Order, typename Awaited>
+__device__ __forceinline__ void multiply_as_rows_arrive(const CUtensorMap& own_a,
+                                                        const CUtensorMap& gathered_a, const CUtensorMap& b,
+                                                        const CUtensorMap& c, const Order& order,
+                                                        const Awaited& arrivals) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
   if (threadIdx.x == 0) shared.ring.init();
@@ -79,12 +84,14 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   if (group == Tile::kGroups) {
     wgmma::registers_down<tensor_core_gemm::kLoaderRegisters>();
-    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+    if (warp > 0 && wgmma::elect_one()) arrivals.template await_ahead<Tile>(order, warp);
+    if (warp == 0 && wgmma::elect_one()) {
       const Shards& shards = arrivals.shards;
       const CUtensorMap* a = &gathered_a;  // the tile's map of A, and the tile's corner in it
       Corner from{};
-      int end = 0;    // one past the tile's last row
-      int next = -1;  // first k-block of the next piece to wait for; -1: none
+      int end = 0;              // one past the tile's last row
+      int piece = 0, next = 0;  // the next piece to wait for, and its first k-block; -1: none
       const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
         // [task load: from which of the two maps does this tile read, and what must have come before?]
         if (block == 0) {  // once per tile: a k-block of a small tile takes no longer than these divisions
@@ -92,12 +99,13 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
           end = min(from.row + Tile::kM, shards.rows);
           const bool own = shards.hold(arrivals.rank, from.row, end);
           a = own ? &own_a : &gathered_a;
+          piece = 0;
           next = own ? -1 : 0;
           if (own) from.row -= shards.begin(arrivals.rank);
         }
         if (block == next) {
-          arrivals.await_rows(from.row, end, block / arrivals.pieces.blocks);
-          next += arrivals.pieces.blocks;
+          arrivals.await_rows(from.row, end, piece);
+          next = arrivals.pieces.begin(++piece);
         }
         // [/task]
         load_stage<B>(stage, *a, b, from, block, full);
@@ -114,6 +122,16 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
     multiply_tiles<B>(shared.ring, order, order.tiling.along_k, group, store);
     TmaStore::finish();
   }
+}
+
+/// C = A B, where only the own rows of A are present when the kernel starts; see GemmOnSignals. `order` maps
+/// a number to a tile, as ArrivalOrder does.
+template <SixteenBit T, typename Tile, Major B, typename Order = ArrivalOrder>
+__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void multiply_on_signals(
+    const __grid_constant__ CUtensorMap own_a, const __grid_constant__ CUtensorMap gathered_a,
+    const __grid_constant__ CUtensorMap b, const __grid_constant__ CUtensorMap c,
+    const __grid_constant__ Order order, const __grid_constant__ Arrivals arrivals) {
+  multiply_as_rows_arrive<T, Tile, B>(own_a, gathered_a, b, c, order, arrivals);
 }
 
 }  // namespace overlap::gemm_on_signals

@@ -2,6 +2,7 @@
 // passed the call, and not earlier.
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 
+#include "17_gemm_on_signals/experiments/pushed_by_blocks.cuh"
 #include "kernel_ownership.hpp"
 
 namespace overlap::gemm_on_signals {
@@ -13,7 +14,14 @@ void expect_caller_owns_in_pieces(int ranks) {
     expect_caller_owns_all_matrices<Gemm, GatherProblem<__half>>(ranks, gathered_shapes(ranks), pieces);
 }
 
-const bool kOwnership = test_ownership("Chapter17", {{"GemmOnSignals", expect_caller_owns_in_pieces}});
+void expect_caller_owns_pushed_by_blocks(int ranks) {
+  using Gemm = PushedByBlocks<__half, wgmma::Major::kMN, OwnershipTile>;
+  expect_caller_owns_all_matrices<Gemm, GatherProblem<__half>>(ranks, gathered_shapes(ranks));
+}
+
+const bool kOwnership =
+    test_ownership("Chapter17", {{"GemmOnSignals", expect_caller_owns_in_pieces},
+                                 {"PushedByBlocks", expect_caller_owns_pushed_by_blocks}});
 
 }  // namespace
 }  // namespace overlap::gemm_on_signals
