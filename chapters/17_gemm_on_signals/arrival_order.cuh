@@ -57,14 +57,6 @@ struct Pieces {
     const int blocks = std::max(1, (along_k + wanted - 1) / wanted);
     return {std::max(1, (along_k + blocks - 1) / blocks), blocks};
   }
-  /// At most `most` pieces that grow: four of a k-block (or of a few, if k is long), four of two, ...
-  static Pieces growing(int along_k, int most) {
-    Pieces pieces{1, 1, 4};
-    while (pieces.begin(pieces.count) < along_k) {
-      if (++pieces.count > most) pieces = {1, pieces.blocks + 1, 4};
-    }
-    return pieces;
-  }
 
   /// The first k-block of a piece.
   __host__ __device__ constexpr int begin(int piece) const {

@@ -18,7 +18,6 @@ namespace ptx = cuda::ptx;
 using tensor_core_gemm::Corner;
 using tensor_core_gemm::Fragment;
 using tensor_core_gemm::Major;
-using tensor_core_gemm::RingPlace;
 using tensor_core_gemm::SharedMemory;
 using tensor_core_gemm::Stage;
 using tensor_core_gemm::TmaStore;

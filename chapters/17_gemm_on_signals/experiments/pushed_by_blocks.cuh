@@ -38,6 +38,15 @@ struct Receivers {
 
 inline constexpr int kMostPieces = 64;  ///< of a shard
 
+/// At most kMostPieces pieces: four of a k-block (or of a few, if k is long), four of two, four of three, ...
+inline Pieces growing_pieces(int along_k) {
+  Pieces pieces{1, 1, 4};
+  while (pieces.begin(pieces.count) < along_k) {
+    if (++pieces.count > kMostPieces) pieces = {1, pieces.blocks + 1, 4};
+  }
+  return pieces;
+}
+
 /// A block's shared memory.
 template <SixteenBit T, typename Tile>
 struct PushMemory : SharedMemory<T, Tile, TmaStore> {
@@ -81,7 +90,7 @@ __device__ __forceinline__ void push_pieces(Stages& ring, const CUtensorMap& sha
   const auto corner = [&](int box) {  // a box has a tile's rows of a k-block
     return Corner{box % along_m * Tile::kM, box / along_m * tensor_core_gemm::kSpan};
   };
-  RingPlace<Tile::kStages> place;
+  tensor_core_gemm::RingPlace<Tile::kStages> place;
   for (int piece = index; piece < pieces.count; piece += blocks) {
     const int end = min(pieces.begin(piece + 1), along_k) * along_m;
     for (int box = pieces.begin(piece) * along_m; box < end;) {
@@ -249,8 +258,7 @@ class PushedByBlocks {
 
   static Shards shards_of(MatmulShape whole, int ranks) { return {static_cast<int>(whole.m), ranks}; }
   static Pieces pieces_of(MatmulShape whole) {
-    const int along_k = tensor_core_gemm::tiling_of<Shape>(whole).along_k;
-    return Pieces::growing(along_k, kMostPieces);
+    return growing_pieces(tensor_core_gemm::tiling_of<Shape>(whole).along_k);
   }
   /// All of A on every rank; a single rank needs no slot.
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {

@@ -173,20 +173,6 @@ TEST(PiecesOfColumns, HaveAllBlocksOnceAndSignalsOfTheirOwn) {
   EXPECT_EQ(Pieces::of(0, 4).count, 1);  // k = 0: a signal all the same
 }
 
-TEST(PiecesOfColumns, GrowAndHaveAllBlocksOnce) {
-  for (const int along_k : {0, 1, 4, 5, 12, 13, 128, 544, 545, 5000}) {
-    const Pieces pieces = Pieces::growing(along_k, 64);
-    SCOPED_TRACE(std::to_string(along_k) + " k-blocks in " + std::to_string(pieces.count));
-    EXPECT_LE(pieces.count, 64);
-    EXPECT_EQ(pieces.blocks, along_k <= 544 ? 1 : along_k == 545 ? 2 : 10);
-    EXPECT_EQ(pieces.begin(0), 0);
-    for (int piece = 0; piece < pieces.count; ++piece)
-      EXPECT_EQ(pieces.begin(piece + 1) - pieces.begin(piece), pieces.blocks * (1 + piece / 4));
-    EXPECT_GE(pieces.begin(pieces.count), along_k);
-    EXPECT_TRUE(along_k == 0 || pieces.begin(pieces.count - 1) < along_k);  // none is empty
-  }
-}
-
 /// Number of arrivals at `rank`, the own shard included, after which all rows of a tile are present.
 int arrivals_before(const Shards& shards, int rank, int first, int last) {
   int latest = 0;

@@ -90,6 +90,20 @@ TEST(FewRowsCalls, AreRightWhereWordsOverflow) {
   expect_right<Small<__half>, GatherProblem<__half>>(2, {70, 32, 520}, 1, 6);
 }
 
+TEST(FewRowsPieces, GrowAndHaveAllBlocksOnce) {
+  for (const int along_k : {0, 1, 4, 5, 12, 13, 128, 544, 545, 5000}) {
+    const Pieces pieces = growing_pieces(along_k);
+    SCOPED_TRACE(std::to_string(along_k) + " k-blocks in " + std::to_string(pieces.count));
+    EXPECT_LE(pieces.count, kMostPieces);
+    EXPECT_EQ(pieces.blocks, along_k <= 544 ? 1 : along_k == 545 ? 2 : 10);
+    EXPECT_EQ(pieces.begin(0), 0);
+    for (int piece = 0; piece < pieces.count; ++piece)
+      EXPECT_EQ(pieces.begin(piece + 1) - pieces.begin(piece), pieces.blocks * (1 + piece / 4));
+    EXPECT_GE(pieces.begin(pieces.count), along_k);
+    EXPECT_TRUE(along_k == 0 || pieces.begin(pieces.count - 1) < along_k);  // none is empty
+  }
+}
+
 TEST(FewRowsCost, IsThePagesCostCard) {
   // 2 ranks with 128 rows each, k = 8192, f16: shards of 2 MiB in 30 pieces: four each of 1 to 7 k-blocks,
   // two of 8.
