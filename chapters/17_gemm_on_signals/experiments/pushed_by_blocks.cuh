@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cuda/atomic>
 #include <cuda/ptx>
 #include <string>
 
@@ -53,8 +52,9 @@ struct PushMemory : SharedMemory<T, Tile, TmaStore> {
   std::uint64_t here[kMostPieces];  ///< mbarriers: the piece of the tile's rows has arrived
 };
 
-/// A look at a signal takes more than half a microsecond, as long as three k-blocks take. So three other
-/// warps look ahead, and the thread that loads awaits an mbarrier for each piece.
+/// An acquire load of a signal takes more than half a microsecond, as long as three k-blocks take, even if
+/// the piece is here. So three other warps await the signals ahead, and the thread that loads awaits an
+/// mbarrier for each piece.
 struct ArrivalsAhead : Arrivals {
   std::uint64_t* here;
 

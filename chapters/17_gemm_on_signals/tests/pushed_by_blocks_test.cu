@@ -28,16 +28,13 @@ INSTANTIATE_TEST_SUITE_P(PushedByBlocks, FewRows, testing::Values(1, 2, 3, 4, 8)
                          testing::PrintToStringParamName());
 
 /// At most seven tiles of 64 x 128. Ranks without rows, tiles with rows of all ranks and of two, shards that
-/// end with a tile; one k-block, whole pieces, and pieces with fewer k-blocks and columns.
+/// end with a tile; one k-block, whole pieces, pieces with fewer k-blocks and
+/// columns, and pieces with more boxes than there are stages.
 std::vector<MatmulShape> shapes_on(int ranks) {
   const std::int64_t n = 8 * ranks;
-  return {{1, n, 8},
-          {ranks, n, 16},
-          {3 * ranks + 1, 2 * n, 72},
-          {7 * ranks, 17 * n, 264},
-          {130, 9 * n, 1032},
-          {40 * ranks, n, 256},
-          {ranks < 8 ? 64 * ranks : 440, n, 328}};
+  return {
+      {1, n, 8},          {ranks, n, 16}, {3 * ranks + 1, 2 * n, 72}, {7 * ranks, 17 * n, 264},
+      {130, 9 * n, 1032}, {400, n, 1000}, {40 * ranks, n, 256},       {ranks < 8 ? 64 * ranks : 440, n, 328}};
 }
 
 TEST_P(FewRows, AreRightInBothTypes) {
