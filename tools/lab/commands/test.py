@@ -10,7 +10,7 @@ from program import of_work, work_on
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser, nargs="?")
-    for scope, text in (("slow", "the slow tests (8 ranks, random sizes, mutants)"),
+    for scope, text in (("slow", "the slow tests (programs, mutants, 8 ranks, random sizes)"),
                         ("full", "the longest tests (blanks of assignments, a new chapter)"), ("all", "everything")):
         parser.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, default="quick", help=text)
     parser.add_argument("--work", action="store_true", help="the chapter's tests of your header (after ./lab start NN)")
