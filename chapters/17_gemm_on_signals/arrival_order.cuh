@@ -48,20 +48,27 @@ struct Shards {
 /// the others are still in transfer.
 struct Pieces {
   int count;      ///< pieces of a shard
-  int blocks;     ///< k-blocks of the first piece, and of all if `equal` is 0; the last one may have fewer
-  int equal = 0;  ///< so many pieces have `blocks` k-blocks, the next ones 2 `blocks`, then 3 `blocks`, ...
+  int blocks;     ///< k-blocks of the first piece
+  int step = 0;   ///< so many more has each piece than the one before; the last one ends where k does
+  int equal = 1;  ///< or each group of so many equal pieces than the group before
 
-  /// At most `wanted` pieces of `along_k` k-blocks, each of at least one. Throws UsageError if `wanted` < 1.
+  /// At most `wanted` pieces of `along_k` k-blocks, each of at least one. They become shorter, if k is long
+  /// in about the ratio n : n - 1 : ... : 1: what the last piece brings is multiplied while nothing is in
+  /// transfer. Throws UsageError if `wanted` < 1.
   static Pieces of(int along_k, int wanted) {
     if (wanted < 1) throw UsageError(std::to_string(wanted) + " pieces of a shard: at least one is needed");
-    const int blocks = std::max(1, (along_k + wanted - 1) / wanted);
-    return {std::max(1, (along_k + blocks - 1) / blocks), blocks};
+    const std::int64_t n = std::min(wanted, std::max(1, along_k));
+    const std::int64_t less = along_k / (n * (n + 1) / 2);
+    const std::int64_t first = (along_k + less * n * (n - 1) / 2 + n - 1) / n;
+    Pieces pieces = {1, static_cast<int>(first), -static_cast<int>(less)};
+    while (pieces.begin(pieces.count) < along_k) ++pieces.count;
+    return pieces;
   }
 
   /// The first k-block of a piece.
   __host__ __device__ constexpr int begin(int piece) const {
-    const int longer = equal == 0 ? 0 : piece / equal, rest = piece - equal * longer;
-    return blocks * (equal * longer * (longer + 1) / 2 + rest * (longer + 1));
+    const int group = piece / equal, rest = piece - equal * group;
+    return equal * (group * blocks + step * (group * (group - 1) / 2)) + rest * (blocks + group * step);
   }
   /// The number of the signal that follows a piece of the owner's shard.
   __host__ __device__ constexpr int signal(int owner, int piece) const { return owner * count + piece; }

@@ -120,8 +120,8 @@ class GemmOnSignals {
     const Range rows{shards_.begin(rank_.id()), shards_.end(rank_.id())};
     // [task push_to: which columns has each piece, and in which order do a piece and its signal go?]
     for (int piece = 0; piece < pieces_.count && !rows.empty(); ++piece) {
-      const std::int64_t begin = std::int64_t{piece} * pieces_.blocks * tensor_core_gemm::kSpan;
-      const std::int64_t end = begin + pieces_.blocks * tensor_core_gemm::kSpan;
+      const std::int64_t begin = std::int64_t{pieces_.begin(piece)} * tensor_core_gemm::kSpan;
+      const std::int64_t end = std::int64_t{pieces_.begin(piece + 1)} * tensor_core_gemm::kSpan;
       copy(receiver, rows, {begin, std::min(end, share_.k)}, a, transfer());
       arrived_.raise(receiver, pieces_.signal(rank_.id(), piece), transfer());
     }

@@ -39,9 +39,9 @@ inline constexpr int kMostPieces = 64;  ///< of a shard
 
 /// At most kMostPieces pieces: four of a k-block (or of a few, if k is long), four of two, four of three, ...
 inline Pieces growing_pieces(int along_k) {
-  Pieces pieces{1, 1, 4};
+  Pieces pieces{1, 1, 1, 4};
   while (pieces.begin(pieces.count) < along_k) {
-    if (++pieces.count > kMostPieces) pieces = {1, pieces.blocks + 1, 4};
+    if (++pieces.count > kMostPieces) pieces = {1, pieces.blocks + 1, pieces.blocks + 1, 4};
   }
   return pieces;
 }

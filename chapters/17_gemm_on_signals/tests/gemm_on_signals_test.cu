@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
 #include <set>
 #include <vector>
 
@@ -160,17 +161,27 @@ TEST(ShardsOfRows, AreBalancedShares) {
 }
 
 TEST(PiecesOfColumns, HaveAllBlocksOnceAndSignalsOfTheirOwn) {
-  for (const int along_k : {1, 2, 7, 64, 100}) {
-    for (const int wanted : {1, 2, 3, 8, 200}) {
+  for (const int along_k : {1, 2, 7, 64, 100, 128, 33'554'432}) {
+    for (const int wanted : {1, 2, 3, 4, 8, 200, INT_MAX}) {
+      if (std::min(wanted, along_k) > 1000) continue;  // long to count
       SCOPED_TRACE(std::to_string(along_k) + " k-blocks in " + std::to_string(wanted));
       const Pieces pieces = Pieces::of(along_k, wanted);
       EXPECT_LE(pieces.count, std::min(wanted, along_k));
-      EXPECT_LT((pieces.count - 1) * pieces.blocks, along_k);  // none is empty
-      EXPECT_GE(pieces.count * pieces.blocks, along_k);
+      EXPECT_EQ(pieces.begin(0), 0);
+      for (int piece = 1; piece < pieces.count; ++piece) {
+        const int before = pieces.begin(piece) - pieces.begin(piece - 1);
+        EXPECT_GT(before, 0);
+        EXPECT_LE(std::min(pieces.begin(piece + 1), along_k) - pieces.begin(piece), before);
+      }
+      EXPECT_LT(pieces.begin(pieces.count - 1), along_k);  // none is empty
+      EXPECT_GE(pieces.begin(pieces.count), along_k);
       EXPECT_EQ(pieces.signal(1, 0), pieces.signal(0, pieces.count - 1) + 1);
     }
   }
   EXPECT_EQ(Pieces::of(0, 4).count, 1);  // k = 0: a signal all the same
+  const Pieces four = Pieces::of(128, 4);  // about 4 : 3 : 2 : 1
+  EXPECT_EQ((std::vector{four.begin(1), four.begin(2), four.begin(3), four.begin(4)}),
+            (std::vector{50, 88, 114, 128}));
 }
 
 /// Number of arrivals at `rank`, the own shard included, after which all rows of a tile are present.
