@@ -178,7 +178,7 @@ TEST(PiecesOfColumns, HaveAllBlocksOnceAndSignalsOfTheirOwn) {
       EXPECT_EQ(pieces.signal(1, 0), pieces.signal(0, pieces.count - 1) + 1);
     }
   }
-  EXPECT_EQ(Pieces::of(0, 4).count, 1);  // k = 0: a signal all the same
+  EXPECT_EQ(Pieces::of(0, 4).count, 1);    // k = 0: a signal all the same
   const Pieces four = Pieces::of(128, 4);  // about 4 : 3 : 2 : 1
   EXPECT_EQ((std::vector{four.begin(1), four.begin(2), four.begin(3), four.begin(4)}),
             (std::vector{50, 88, 114, 128}));
