@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares what two builds test: compare_cases.py OLD_BUILD NEW_BUILD
 Cases are those of GoogleTest programs, with their parameters, the test methods of scripts, and other CTest tests by name.
-Printed are cases that only one build has, and cases that another set runs: quick (./lab test), chapter_only (./lab
-test NN and --slow), slow (--slow) or full (--full). Both builds are configured with -DBUILD_TESTING=ON -DOVERLAP_MUTANTS=ON -DOVERLAP_FULL=ON, and have their GoogleTest
-programs built.
+Printed are cases that only one build has, and cases that another set runs: quick (./lab test), chapter_only (./lab test NN and
+--slow), slow (--slow) or full (--full). Both builds are configured with -DBUILD_TESTING=ON -DOVERLAP_MUTANTS=ON
+-DOVERLAP_FULL=ON, and have their GoogleTest programs built.
 The exit status is 1 if a case of the old build is gone.
 """
 import json
