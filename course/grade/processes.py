@@ -3,14 +3,14 @@ import contextlib
 import os
 import subprocess
 import threading
-from typing import Any, Dict, List, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
 _started: Set[int] = set()  # the grader's own commands that run now
 _starting = threading.Lock()
 
 
 def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
-    """Starts a process that orphans() does not count."""
+    """Starts a process that orphans() does not count, until forget()."""
     with _starting:
         child = subprocess.Popen(command, **options)  # pylint: disable=consider-using-with
         _started.add(child.pid)
@@ -32,11 +32,17 @@ def trusted(command: Sequence[str], data: bytes = b"", statuses: Sequence[int] =
 def quiet(command: Sequence[str]) -> bool:
     """True if a command succeeds; its output is discarded."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        child = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except OSError:
         return False
-    return done.returncode == 0
+    try:
+        return child.wait(timeout=20) == 0
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        return False
+    finally:
+        forget(child)
 
 
 def tree(root: int) -> Set[int]:
@@ -54,16 +60,18 @@ def tree(root: int) -> Set[int]:
 
 def processes() -> Dict[int, Tuple[int, int]]:
     """Parent and user id of each live process."""
-    found = {}
+    return {pid: (parent, uid) for pid, state, parent, uid in _listed() if state != "Z"}
+
+
+def _listed() -> Iterator[Tuple[int, str, int, int]]:
+    """Number, state, parent and user id of each process."""
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                 state, parent = file.read().rpartition(")")[2].split()[:2]
-            if state != "Z":
-                found[int(name)] = (int(parent), os.stat(f"/proc/{name}").st_uid)
-    return found
+            yield int(name), state, int(parent), os.stat(f"/proc/{name}").st_uid
 
 
 def resident(pid: int) -> int:
@@ -81,5 +89,15 @@ def orphans() -> Set[int]:
         return {pid for pid, (parent, _uid) in processes().items() if parent == os.getpid()} - _started
 
 
+def collect_orphans() -> None:
+    """Waits for the orphans that have ended: otherwise they stay in /proc, which every look reads."""
+    with _starting:
+        for pid, state, parent, _uid in list(_listed()):
+            if state == "Z" and parent == os.getpid() and pid not in _started:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+
 def forget(child: "subprocess.Popen[bytes]") -> None:
+    """Called when the process has ended and was waited for."""
     _started.discard(child.pid)

@@ -24,7 +24,7 @@ import threading
 import time
 from typing import Iterator, List, Optional, Sequence, Set
 
-from processes import forget, orphans, processes, quiet, resident, start, tree
+from processes import collect_orphans, forget, orphans, processes, quiet, resident, start, tree
 
 OUTPUT = 64 * 1024
 FRAME = 4 * 1024 * 1024
@@ -148,6 +148,7 @@ class Sandbox:
                     os.kill(child.pid, signal.SIGKILL)
                 child.wait()
                 forget(child)
+                collect_orphans()
                 for stream in (child.stdin, child.stdout):
                     assert stream is not None
                     with contextlib.suppress(BrokenPipeError):

@@ -9,11 +9,11 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
 from typing import Collection, Dict, List, Set
 
 import gate
+from processes import trusted
 from sandbox import Limits, Outcome, Sandbox
 from task import ROOT, Task
 
@@ -259,8 +259,8 @@ def check_object(sandbox: Sandbox, kit: Kit, name: str, kind: str) -> None:
 def demangled(symbols: Collection[str]) -> str:
     """At most three names, demangled."""
     shown = sorted(symbols)[:3]
-    done = subprocess.run(["c++filt", "-p", *shown], stdout=subprocess.PIPE, text=True, check=False)
-    return ", ".join(done.stdout.split("\n")[:len(shown)]) + (" ..." if len(symbols) > 3 else "")
+    lines = trusted(["c++filt", "-p", *shown]).decode(errors="replace").split("\n")
+    return ", ".join(lines[:len(shown)]) + (" ..." if len(symbols) > 3 else "")
 
 
 def link(sandbox: Sandbox, kit: Kit, program: str) -> None:

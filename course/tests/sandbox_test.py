@@ -32,6 +32,17 @@ def sleeping() -> List[str]:
     return found
 
 
+def zombies() -> int:
+    """Number of children of this process that have ended and were never waited for."""
+    found = 0
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            found += path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:2] == ["Z", str(os.getpid())]
+        except OSError:
+            pass
+    return found
+
+
 class AnyLevel:
     level = ""
 
@@ -55,6 +66,11 @@ class AnyLevel:
 
     def run_shell(self, script: str, limits: Limits = LONG, data: bytes = b"", frame: bool = False) -> Outcome:
         return self.place.run(["bash", "-c", script, "bash"], limits, data, frame)
+
+    def test_orphans_that_have_ended_are_collected(self) -> None:
+        for _ in range(8):  # in a class each command left one behind, and each look took longer than the one before
+            self.run_shell("sleep 0.01 & exit 0")
+        self.assertLess(zombies(), 4, "of eight commands")
 
     def test_status_output_input_and_frame(self) -> None:
         done = self.run_shell("cat >&$1; echo out; echo error >&2; exit 7", data=b"x" * 300_000, frame=True)
