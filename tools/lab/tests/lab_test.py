@@ -189,9 +189,10 @@ class TestTest(LabTest):
 
     def test_what_is_built_and_which_tests_run(self) -> None:
         for arguments, chosen, target, settings in (
-                ((), "-LE ^(slow|full)", "quick", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
-                (("2",), "-L chapter_02$ -LE ^(slow|full)", "chapter_02", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
-                (("01", "--slow"), "-L chapter_01$ -L ^slow", "chapter_01", "MUTANTS=ON -DOVERLAP_FULL=OFF"),
+                ((), "-LE ^(slow|full|chapter_only)", "quick", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
+                (("2",), "-L chapter_02$ -LE ^(slow|full) ", "chapter_02", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
+                (("01", "--slow"), "-L chapter_01$ -L ^(slow) ", "chapter_01", "MUTANTS=ON -DOVERLAP_FULL=OFF"),
+                (("--slow",), "-L ^(slow|chapter_only) ", "all", "MUTANTS=ON -DOVERLAP_FULL=OFF"),
                 (("--full",), "-L ^full", "all", "MUTANTS=OFF -DOVERLAP_FULL=ON"),
                 (("--all",), "", "all", "MUTANTS=ON -DOVERLAP_FULL=ON")):
             with self.subTest(arguments):
