@@ -49,12 +49,12 @@ struct Shards {
 struct Pieces {
   int count;      ///< pieces of a shard
   int blocks;     ///< k-blocks of the first piece
-  int step = 0;   ///< so many more has each piece than the one before; the last one ends where k does
-  int equal = 1;  ///< or each group of so many equal pieces than the group before
+  int step = 0;   ///< k-blocks that each group of pieces has more than the one before, per piece
+  int equal = 1;  ///< pieces of a group; the last piece ends where k does
 
-  /// At most `wanted` pieces of `along_k` k-blocks, each of at least one. They become shorter, if k is long
-  /// in about the ratio n : n - 1 : ... : 1: what the last piece brings is multiplied while nothing is in
-  /// transfer. Throws UsageError if `wanted` < 1.
+  /// At most `wanted` pieces of `along_k` k-blocks, each of at least one. If k is long, they become
+  /// shorter, in about the ratio n : n - 1 : ... : 1, because the k-blocks of the last piece are multiplied
+  /// while nothing is in transfer. Throws UsageError if `wanted` < 1.
   static Pieces of(int along_k, int wanted) {
     if (wanted < 1) throw UsageError(std::to_string(wanted) + " pieces of a shard: at least one is needed");
     const std::int64_t n = std::min(wanted, std::max(1, along_k));

@@ -28,8 +28,8 @@ INSTANTIATE_TEST_SUITE_P(PushedByBlocks, FewRows, testing::Values(1, 2, 3, 4, 8)
                          testing::PrintToStringParamName());
 
 /// At most seven tiles of 64 x 128. Ranks without rows, tiles with rows of all ranks and of two, shards that
-/// end with a tile; one k-block, whole pieces, pieces with fewer k-blocks and
-/// columns, and pieces with more boxes than there are stages.
+/// end with a tile; one k-block, whole pieces, pieces with fewer k-blocks and columns, and pieces with more
+/// boxes than there are stages.
 std::vector<MatmulShape> shapes_on(int ranks) {
   const std::int64_t n = 8 * ranks;
   return {
