@@ -52,17 +52,18 @@ constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const B
   return body(LargeTile{});
 }
 
-/// True if a cluster for each tile is at most one wave, and each block's share of k fills its ring of stages.
-constexpr bool fits_split(MatmulShape shape, int multiprocessors) {
+/// True if a GPU that runs `clusters` of SplitK at once runs all of this GEMM's, and each block's share of k
+/// fills its ring of stages.
+constexpr bool fits_split(MatmulShape shape, int clusters) {
   const Tiling tiling = tiling_of<SplitK::Tile>(shape);
-  return kParts * tiling.tiles() <= multiprocessors && tiling.along_k >= kParts * SplitK::Tile::kStages;
+  return SplitOrder{tiling}.clusters() <= clusters && tiling.along_k >= kParts * SplitK::Tile::kStages;
 }
 
-/// Returns body(rung) for a GEMM of this shape: with few tiles a cluster shares the k of each, else a block
-/// takes tiles that fit.
+/// Returns body(rung) for a GEMM of this shape: with few tiles blocks share the k of each, else a block takes
+/// tiles that fit. `clusters`: of SplitK that the GPU runs at once.
 template <typename Body>
-auto with_fitting_rung(MatmulShape shape, int multiprocessors, const Body& body) {
-  if (fits_split(shape, multiprocessors)) return body(SplitK{});
+auto with_fitting_rung(MatmulShape shape, int multiprocessors, int clusters, const Body& body) {
+  if (fits_split(shape, clusters)) return body(SplitK{});
   return with_fitting_tile(shape, multiprocessors,
                            [&]<typename Tile>(Tile) { return body(StoredByTma<Tile>{}); });
 }
@@ -75,8 +76,9 @@ class FittingGemm {
 
   /// As TensorCoreGemm.
   FittingGemm(Rank& rank, MatmulShape whole) {
-    with_fitting_rung(share_of(whole, rank.size(), rank.id()), multiprocessors_with_wgmma(rank),
-                      [&]<typename Rung>(Rung) {
+    const int multiprocessors = multiprocessors_with_wgmma(rank);
+    with_fitting_rung(share_of(whole, rank.size(), rank.id()), multiprocessors,
+                      SplitK::clusters_at_once<T, Major::kMN>(), [&]<typename Rung>(Rung) {
                         run_ = [gemm = TensorCoreGemm<T, Rung>(rank, whole)](const T* a, const T* b, T* c,
                                                                              cudaStream_t stream) mutable {
                           gemm.run(a, b, c, stream);

@@ -1,5 +1,6 @@
-// Chapter 16, eighth rung: few rows of C. There are then fewer tiles than multiprocessors, so four blocks, a
-// cluster, share the k of one tile and add their sums through distributed shared memory.
+// Chapter 16, eighth rung: few rows of C. There are then fewer tiles than multiprocessors, so four blocks
+// share the k of one tile and add their sums through distributed shared memory. A cluster takes two
+// neighbouring tiles.
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +15,9 @@
 
 namespace overlap::tensor_core_gemm {
 
-inline constexpr int kParts = 4;  ///< blocks of a cluster, which share the k of a tile
+inline constexpr int kParts = 4;                       ///< blocks that share the k of a tile
+inline constexpr int kNeighbours = 2;                  ///< tiles of a cluster
+inline constexpr int kCluster = kNeighbours * kParts;  ///< its blocks: those of both tiles in turn
 
 /// First half of a barrier of all threads of a cluster: the thread may do other work before the second one.
 __device__ __forceinline__ void arrive_at_cluster() { ptx::barrier_cluster_arrive(ptx::sem_release); }
@@ -28,30 +31,37 @@ struct KBlocks {
   int count;
 };
 
-/// The share of block `rank` of the cluster: at most one k-block more than that of another block. With fewer
-/// than kParts k-blocks some blocks have none.
-__host__ __device__ constexpr KBlocks share_of_k(int along_k, int rank) {
+/// Part `part` of a tile's k-blocks: at most one more than another part. With fewer than kParts k-blocks some
+/// parts are empty.
+__host__ __device__ constexpr KBlocks share_of_k(int along_k, int part) {
   // [task share_of_k: at which k-block does this block begin, and how many does it multiply?]
   // [blank] return {0, along_k};
-  const int first = along_k * rank / kParts;
-  return {first, along_k * (rank + 1) / kParts - first};
+  const int first = along_k * part / kParts;
+  return {first, along_k * (part + 1) / kParts - first};
   // [/task]
 }
 
-/// Each cluster takes one tile; clusters that follow each other take a column of tiles.
+/// Tiles column by column, two for each cluster. Mostly both are of the same column and need the same parts
+/// of B, which blocks of one cluster, so of one GPC, read from the L2 cache once. If the number of tiles is
+/// odd, the last one has a neighbour outside C.
 struct SplitOrder {
   Tiling tiling;
 
+  /// Number of clusters.
+  __host__ __device__ constexpr int clusters() const {
+    return (tiling.tiles() + kNeighbours - 1) / kNeighbours;
+  }
   /// Number of blocks.
-  __host__ __device__ constexpr int tiles() const { return kParts * tiling.tiles(); }
+  __host__ __device__ constexpr int tiles() const { return kCluster * clusters(); }
   /// Place of the tile of block `index`.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
-    return place_of(index / kParts, tiling, tiling.along_m);
+    const int tile = index / kCluster * kNeighbours + index % kNeighbours;
+    return {tile % tiling.along_m, tile / tiling.along_m};
   }
 };
 
 /// A block's shared memory. The block adds up and stores a quarter of the tile's columns; `sums` are those of
-/// these columns, by the block of the cluster that sends them.
+/// these columns, by the part of k that they are of.
 template <SixteenBit T, typename Tile>
 struct SplitMemory {
   static constexpr int kValues = Tile::kN / 2 / kParts;  ///< of a thread, for such a part of the columns
@@ -61,24 +71,24 @@ struct SplitMemory {
 
 /// Called by all consumer threads with the sums of their block's share of k; all threads of the cluster have
 /// arrived before, and the producer's warpgroup does await_cluster(), arrive_at_cluster() and
-/// await_cluster(). Sends to each block the sums of its columns; returns in `total` those of this block's
-/// columns, added in the order of the blocks. `along_k`: k-blocks of the tile; a block without any has no
-/// sums.
+/// await_cluster(). Sends to each block of the tile the sums of its columns; returns in `total` those of this
+/// block's columns, added in the order of the parts. `along_k`: k-blocks of the tile; an empty part has no
+/// sums. `rank`: of the block in its cluster.
 template <typename Memory, int N>
 __device__ __forceinline__ void add_up(Memory& shared, const Fragment<N>& sum, int along_k, int rank,
                                        float (&total)[Memory::kValues]) {
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x), tile = rank % kNeighbours, own = rank / kNeighbours;
   // [task add_up: in which block's memory does each sum belong, and what must have happened before it is
   // written there, and before it is read?]
   await_cluster();  // all blocks have started: their shared memory is there
 #pragma unroll
   for (int part = 0; part < kParts; ++part) {
-    if (share_of_k(along_k, rank).count == 0) break;
-    auto& there = *static_cast<Memory*>(__cluster_map_shared_rank(&shared, part));
+    if (share_of_k(along_k, own).count == 0) break;
+    auto& there = *static_cast<Memory*>(__cluster_map_shared_rank(&shared, part * kNeighbours + tile));
 #pragma unroll
     for (int i = 0; i < Memory::kValues; i += 4) {
       const float* four = sum.value + part * Memory::kValues + i;
-      there.sums[rank][i / 4][thread] = float4{four[0], four[1], four[2], four[3]};
+      there.sums[own][i / 4][thread] = float4{four[0], four[1], four[2], four[3]};
     }
   }
   arrive_at_cluster();
@@ -98,7 +108,7 @@ __device__ __forceinline__ void add_up(Memory& shared, const Fragment<N>& sum, i
 
 /// C = A B; see SplitK.
 template <SixteenBit T, typename Tile, Major B>
-__global__ __cluster_dims__(kParts, 1, 1)
+__global__ __cluster_dims__(kCluster, 1, 1)
     __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
                       1) void multiply_split_k(const __grid_constant__ CUtensorMap a,
                                                const __grid_constant__ CUtensorMap b, T* c, int m, int n,
@@ -110,7 +120,8 @@ __global__ __cluster_dims__(kParts, 1, 1)
   arrive_at_cluster();
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   const int rank = static_cast<int>(ptx::get_sreg_cluster_ctarank());
-  const KBlocks own = share_of_k(order.tiling.along_k, rank);
+  const int part = rank / kNeighbours;
+  const KBlocks own = share_of_k(order.tiling.along_k, part);
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
     if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
@@ -131,12 +142,12 @@ __global__ __cluster_dims__(kParts, 1, 1)
                         add_up(shared, sum, order.tiling.along_k, rank, total);
                         const Corner corner = tile.corner<Tile>();
                         store_values<T>(total, c, corner.row + group * kGroupRows,
-                                        corner.column + rank * (Tile::kN / kParts), m, n);
+                                        corner.column + part * (Tile::kN / kParts), m, n);
                       });
   }
 }
 
-/// Part of the eighth rung: a cluster for each tile, and each of its blocks with a share of k.
+/// Part of the eighth rung: a cluster for two tiles, and each block with a share of k.
 struct SplitK {
   using Tile = tensor_core_gemm::Tile<128, 128, 5>;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
@@ -151,6 +162,19 @@ struct SplitK {
   /// The kernel.
   template <SixteenBit T, Major B>
   static constexpr auto kernel = multiply_split_k<T, Tile, B>;
+  /// Clusters that the current GPU runs at once. Each needs eight multiprocessors of one GPC.
+  template <SixteenBit T, Major B>
+  static int clusters_at_once() {
+    CUDA_CHECK(
+        cudaFuncSetAttribute(kernel<T, B>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes<T>()));
+    cudaLaunchConfig_t config = {};
+    config.gridDim = kCluster;
+    config.blockDim = kThreads;
+    config.dynamicSmemBytes = shared_bytes<T>();
+    int clusters = 0;
+    CUDA_CHECK(cudaOccupancyMaxActiveClusters(&clusters, kernel<T, B>, &config));
+    return clusters;
+  }
   /// Enqueues the kernel.
   template <Major B, SixteenBit T>
   static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {

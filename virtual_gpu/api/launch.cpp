@@ -21,7 +21,7 @@ constexpr unsigned kMaxClusterSize = 8;  // blocks, as every GPU of compute capa
 
 struct Identification {
   bool active = false;
-  const void* key = nullptr;
+  KernelIdentity kernel{nullptr, 0};
 };
 Identification& identification() {
   static Identification state;
@@ -168,17 +168,17 @@ PendingLaunch configure_launch(const cudaLaunchConfig_t& config) {
 
 PendingLaunch::~PendingLaunch() { runtime().host().keep_launches(depth_ - 1); }
 
-bool identifying(const void* key) {
+bool identifying(const void* key, const KernelBounds& bounds) {
   if (!identification().active) return false;
-  identification().key = key;
+  identification().kernel = {key, bounds};
   return true;
 }
 
-void begin_identification() { identification() = {true, nullptr}; }
+void begin_identification() { identification() = {true, {nullptr, 0}}; }
 
-const void* end_identification() {
+KernelIdentity end_identification() {
   identification().active = false;
-  return identification().key;
+  return identification().kernel;
 }
 
 void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers) {
@@ -259,6 +259,27 @@ cudaError_t max_active_blocks(int* blocks, const void* key, int block_size,
     *blocks = block_size > 1024
                   ? 0
                   : runtime.current_device().multiprocessors().capacity({block_size, dynamic_shared_bytes});
+  });
+}
+
+cudaError_t max_active_clusters(int* clusters, const KernelIdentity& kernel,
+                                const cudaLaunchConfig_t* launch) {
+  return api_call("cudaOccupancyMaxActiveClusters", [&](Runtime& runtime) {
+    if (kernel.key == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the function is not a kernel");
+    unsigned cluster = kernel.bounds.cluster.x;
+    for (unsigned i = 0; i < launch->numAttrs; ++i) {
+      if (launch->attrs[i].id == cudaLaunchAttributeClusterDimension)
+        cluster = launch->attrs[i].val.clusterDim.x;
+    }
+    const dim3& block = launch->blockDim;
+    const int multiprocessors = runtime.machine().multiprocessors;
+    if (cluster < 1 || cluster > kMaxClusterSize)
+      throw ApiError(cudaErrorInvalidClusterSize, "a cluster of " + std::to_string(cluster) + " blocks");
+    *clusters = static_cast<int>(cluster) > multiprocessors
+                    ? 0
+                    : runtime.current_device().multiprocessors().capacity(
+                          {static_cast<int>(block.x * block.y * block.z), launch->dynamicSmemBytes}) *
+                          multiprocessors / static_cast<int>(cluster);
   });
 }
 

@@ -21,7 +21,8 @@ from device_code import DeviceCode
 VARIABLE_WORDS = ("__constant__", "__managed__")
 # Calls that take a kernel as a const void*.
 KERNEL_CALLS = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
-                "cudaFuncSetCacheConfig", "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize")
+                "cudaFuncSetCacheConfig", "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxActiveClusters",
+                "cudaOccupancyMaxPotentialBlockSize")
 FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__grid_constant__")
 ASM_WORDS = ("asm", "__asm__", "__asm")
 WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS + KERNEL_CALLS)

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <concepts>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,11 +35,25 @@ TEST(SplitOfK, IsRightIfCallsFollowEachOtherAtOnce) {
   expect_all_right<Split<__half>, GatherProblem<__half>>(1, {{130, 264, 1400}}, 3, calls_at_once(8));
 }
 
+TEST(SplitOfK, GivesEachTileToOneBlockOfEachPart) {
+  for (const Tiling tiling : {Tiling{1, 1, 8}, {2, 7, 8}, {3, 5, 8}, {4, 1, 8}}) {
+    const SplitOrder order{tiling};
+    std::map<std::pair<int, int>, std::set<int>> parts;  // by the tile's place
+    for (int index = 0; index < order.tiles(); ++index) {
+      const TilePlace tile = order(index);
+      EXPECT_LT(tile.m, tiling.along_m);
+      if (tile.n < tiling.along_n) parts[{tile.m, tile.n}].insert(index % kCluster / kNeighbours);
+    }
+    EXPECT_EQ(std::ssize(parts), tiling.tiles());
+    for (const auto& [tile, its_parts] : parts) EXPECT_EQ(its_parts, (std::set{0, 1, 2, 3}));
+  }
+}
+
 TEST(SplitOfK, GivesEachKBlockToOneBlock) {
   for (const int along_k : {1, 3, 4, 5, 7, 128}) {
     int next = 0;
-    for (int rank = 0; rank < kParts; ++rank) {
-      const KBlocks own = share_of_k(along_k, rank);
+    for (int part = 0; part < kParts; ++part) {
+      const KBlocks own = share_of_k(along_k, part);
       EXPECT_EQ(own.first, next);
       EXPECT_GE(own.count, along_k / kParts);
       EXPECT_LE(own.count, along_k / kParts + 1);
@@ -97,15 +113,16 @@ TEST(Tiles, FitTheProductOfAShard) {
 }
 
 TEST(Fitting, SplitsKWhereAllClustersAreOneWave) {
-  const auto splits = [](MatmulShape shape, int multiprocessors = 132) {
-    return with_fitting_rung(shape, multiprocessors,
+  const auto splits = [](MatmulShape shape, int clusters = 16) {
+    return with_fitting_rung(shape, 132, clusters,
                              []<typename Rung>(Rung) { return std::same_as<Rung, SplitK>; });
   };
-  EXPECT_TRUE(splits({256, 1792, 8192}));  // 28 tiles
+  EXPECT_TRUE(splits({256, 1792, 8192}, 14));  // 28 tiles
+  EXPECT_FALSE(splits({256, 1792, 8192}, 13));
   EXPECT_TRUE(splits({64, 4096, 8192}));   // 32
-  EXPECT_TRUE(splits({128, 4224, 8192}));  // 33
-  EXPECT_FALSE(splits({128, 4224, 8192}, 131));
-  EXPECT_FALSE(splits({128, 4225, 8192}));
+  EXPECT_FALSE(splits({64, 4097, 8192}));  // 33 are 17 clusters
+  EXPECT_TRUE(splits({64, 4097, 8192}, 17));
+  EXPECT_FALSE(splits({1, 8, 8192}, 0));  // no GPC has eight multiprocessors left
   EXPECT_FALSE(splits({256, 3584, 8192}));
   EXPECT_TRUE(splits({256, 1792, 19 * 64 + 8}));  // 20 k-blocks
   EXPECT_FALSE(splits({256, 1792, 19 * 64}));     // a quarter would not fill five stages

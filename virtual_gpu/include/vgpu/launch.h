@@ -64,8 +64,8 @@ PendingLaunch configure_cooperative_launch(dim3 grid, dim3 block, std::size_t sh
 /// The same of cudaLaunchKernelEx.
 PendingLaunch configure_launch(const cudaLaunchConfig_t& launch);
 
-/// True while a kernel is called only to get its identity; records `key`.
-bool identifying(const void* key);
+/// True while a kernel is called only to get its identity; records `key` and `bounds`.
+bool identifying(const void* key, const KernelBounds& bounds);
 
 /// A parameter of a kernel that is declared as a pointer, by name; one to a function counts as null.
 struct PointerArgument {
@@ -109,13 +109,19 @@ class KernelBodyOf final : public KernelBody {
 
 template <class Body>
 void launch_kernel(const char* signature, KernelBounds bounds, Body body, PointerArguments pointers = {}) {
-  if (identifying(&kernel_key<Body>)) return;
+  if (identifying(&kernel_key<Body>, bounds)) return;
   enqueue_kernel({signature, bounds, &kernel_key<Body>}, std::make_unique<KernelBodyOf<Body>>(body),
                  pointers);
 }
 
+/// A kernel without its arguments; the key is null if the function is no kernel.
+struct KernelIdentity {
+  const void* key;
+  KernelBounds bounds;
+};
+
 void begin_identification();
-const void* end_identification();
+KernelIdentity end_identification();
 
 cudaError_t peek_at_last_error();
 
@@ -126,12 +132,18 @@ struct Nothing {
   alignas(T) std::byte bytes[sizeof(T)] = {};
 };
 
-/// Key of a kernel: calls it in a mode in which it only records its identity.
+/// Calls the kernel in a mode in which it only records its identity.
 template <class... Parameters>
-const void* identify(void (*kernel)(Parameters...)) {
+KernelIdentity identity_of(void (*kernel)(Parameters...)) {
   begin_identification();
   kernel(Nothing<std::remove_cv_t<Parameters>>().value()...);
   return end_identification();
+}
+
+/// Key of a kernel.
+template <class... Parameters>
+const void* identify(void (*kernel)(Parameters...)) {
+  return identity_of(kernel).key;
 }
 
 template <class... Parameters, std::size_t... index>
@@ -146,6 +158,8 @@ cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* key)
 cudaError_t best_block_size(int* grid, int* block, const void* key, std::size_t dynamic_shared_bytes,
                             int limit);
 cudaError_t max_active_blocks(int* blocks, const void* key, int block_size, std::size_t dynamic_shared_bytes);
+cudaError_t max_active_clusters(int* clusters, const KernelIdentity& kernel,
+                                const cudaLaunchConfig_t* launch);
 
 }  // namespace vgpu
 
@@ -159,6 +173,12 @@ template <class... Parameters>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(Parameters...),
                                                           int block_size, std::size_t dynamic_shared_bytes) {
   return vgpu::max_active_blocks(blocks, vgpu::identify(kernel), block_size, dynamic_shared_bytes);
+}
+/// As above, and each block of a cluster has a multiprocessor of its own.
+template <class... Parameters>
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, void (*kernel)(Parameters...),
+                                           const cudaLaunchConfig_t* launch) {
+  return vgpu::max_active_clusters(clusters, vgpu::identity_of(kernel), launch);
 }
 /// The largest block, and as many of them as the GPU holds at once.
 template <class... Parameters>

@@ -50,6 +50,30 @@ TEST_F(ClusterTest, TheLaunchMayMakeClusters) {
   EXPECT_EQ(to.values(), (std::vector<int>{0, 2, 1, 2, 0, 2, 1, 2}));
 }
 
+// A GPC may lack multiprocessors, so real GPUs hold fewer clusters than their multiprocessors would make.
+TEST_F(ClusterTest, OccupancyCountsClusters) {
+  int multiprocessors = 0, pairs = 0, fours = 0, declared = 0;
+  CUDA_OK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  cudaLaunchConfig_t config{};
+  config.gridDim = 4;
+  config.blockDim = 1024;
+  CUDA_OK(cudaOccupancyMaxActiveClusters(&declared, tell_ranks, &config));
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  attribute.val.clusterDim = {2, 1, 1};
+  CUDA_OK(cudaOccupancyMaxActiveClusters(&pairs, tell_ranks_without_clusters, &config));
+  attribute.val.clusterDim = {4, 1, 1};
+  CUDA_OK(cudaOccupancyMaxActiveClusters(&fours, tell_ranks_without_clusters, &config));
+  const int blocks = 2 * multiprocessors;  // of 1,024 threads
+  EXPECT_EQ(declared, pairs);
+  EXPECT_GE(fours, 1);
+  EXPECT_LE(4 * fours, blocks);
+  EXPECT_LE(2 * pairs, blocks);
+  EXPECT_GE(pairs, 2 * fours);
+}
+
 // Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does
 // not name the error.
 TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {
