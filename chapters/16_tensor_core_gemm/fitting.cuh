@@ -52,15 +52,15 @@ constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const B
   return body(LargeTile{});
 }
 
-/// True if a GPU that runs `clusters` of SplitK at once runs all of this GEMM's, and each block's share of k
-/// fills its ring of stages.
+/// True if the clusters into which SplitK divides this GEMM all run at the same time, of which the GPU has
+/// room for `clusters`, and each block's share of k fills its ring of stages.
 constexpr bool fits_split(MatmulShape shape, int clusters) {
   const Tiling tiling = tiling_of<SplitK::Tile>(shape);
   return SplitOrder{tiling}.clusters() <= clusters && tiling.along_k >= kParts * SplitK::Tile::kStages;
 }
 
 /// Returns body(rung) for a GEMM of this shape: with few tiles blocks share the k of each, else a block takes
-/// tiles that fit. `clusters`: of SplitK that the GPU runs at once.
+/// tiles that fit. `clusters`: as fits_split().
 template <typename Body>
 auto with_fitting_rung(MatmulShape shape, int multiprocessors, int clusters, const Body& body) {
   if (fits_split(shape, clusters)) return body(SplitK{});

@@ -271,14 +271,14 @@ cudaError_t max_active_clusters(int* clusters, const KernelIdentity& kernel,
       if (launch->attrs[i].id == cudaLaunchAttributeClusterDimension)
         cluster = launch->attrs[i].val.clusterDim.x;
     }
-    const dim3& block = launch->blockDim;
+    const std::uint64_t threads = std::uint64_t{launch->blockDim.x} * launch->blockDim.y * launch->blockDim.z;
     const int multiprocessors = runtime.machine().multiprocessors;
     if (cluster < 1 || cluster > kMaxClusterSize)
       throw ApiError(cudaErrorInvalidClusterSize, "a cluster of " + std::to_string(cluster) + " blocks");
-    *clusters = static_cast<int>(cluster) > multiprocessors
+    *clusters = threads > 1024 || static_cast<int>(cluster) > multiprocessors
                     ? 0
                     : runtime.current_device().multiprocessors().capacity(
-                          {static_cast<int>(block.x * block.y * block.z), launch->dynamicSmemBytes}) *
+                          {static_cast<int>(threads), launch->dynamicSmemBytes}) *
                           multiprocessors / static_cast<int>(cluster);
   });
 }

@@ -50,7 +50,7 @@ TEST_F(ClusterTest, TheLaunchMayMakeClusters) {
   EXPECT_EQ(to.values(), (std::vector<int>{0, 2, 1, 2, 0, 2, 1, 2}));
 }
 
-// A GPC may lack multiprocessors, so real GPUs hold fewer clusters than their multiprocessors would make.
+// Real GPUs may hold fewer clusters than their multiprocessors would make: each cluster is on one GPC.
 TEST_F(ClusterTest, OccupancyCountsClusters) {
   int multiprocessors = 0, pairs = 0, fours = 0, declared = 0;
   CUDA_OK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
@@ -72,6 +72,11 @@ TEST_F(ClusterTest, OccupancyCountsClusters) {
   EXPECT_LE(4 * fours, blocks);
   EXPECT_LE(2 * pairs, blocks);
   EXPECT_GE(pairs, 2 * fours);
+  config.blockDim = 1025;
+  int too_large = -1;
+  cudaOccupancyMaxActiveClusters(&too_large, tell_ranks_without_clusters, &config);  // none, or an error
+  cudaGetLastError();
+  EXPECT_LE(too_large, 0);
 }
 
 // Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does
