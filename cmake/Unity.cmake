@@ -1,11 +1,10 @@
 # overlap_unity(target): eight of its sources are compiled as one, which takes half the time, since most of it goes into what
 # they include. -DOVERLAP_UNITY=OFF for who edits them often: a change then compiles one source, and not its seven neighbours.
-# (.ci/run --full has it off and so shows that each source includes what it needs.) Never in the race build: with such units in the
-# library, libtsan's reader of debug information finds no lines in units of -O0, which are the mutants.
+# (.ci/run --full has it off and so shows that each source includes what it needs.)
 option(OVERLAP_UNITY "Compile eight sources of a library or of a test program as one" ON)
 
 function(overlap_unity target)
-  if(OVERLAP_UNITY AND NOT OVERLAP_RACE)
+  if(OVERLAP_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # Not CUDA sources, which CMake joins from 3.31 on: each keeps names of its own in a nameless namespace.
     get_target_property(cuda_sources ${target} SOURCES)
