@@ -6,3 +6,12 @@ foreach(language CXX CUDA)
     set(CMAKE_${language}_LINK_EXECUTABLE "${rule}" "\"${CMAKE_COMMAND}\" -E rename <TARGET>.linked <TARGET>")
   endif()
 endforeach()
+
+# Hundreds of programs are linked: gold, which comes with Debian's binutils, takes half of ld's time.
+if(OVERLAP_BACKEND STREQUAL "virtual")
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=gold OVERLAP_HAS_GOLD)
+  if(OVERLAP_HAS_GOLD)
+    add_link_options(-fuse-ld=gold)
+  endif()
+endif()

@@ -117,13 +117,14 @@ class AtOnceTest(BuildTest):
     def test_a_program_is_whole_at_any_time(self) -> None:
         self.lab("run", "01")
         program = self.root / "build/virtual/bin/01_first"
-        # A linker that pauses between the start and the end of its work.
+        # A linker that pauses between the start and the end of its work, by the names of both that the build may take.
         slow = self.root / "slow"
         slow.mkdir()
-        (slow / "ld").write_text("#!/bin/sh\nwhile [ $# -gt 0 ]; do\n"
-                                 'case $1 in -o) rm -f "$2"; : > "$2" ;; esac; shift\ndone\n'
-                                 f'touch "{slow}/begun"\nsleep 2\n', encoding="utf-8")
-        (slow / "ld").chmod(0o755)
+        for linker in (slow / "ld", slow / "ld.gold"):
+            linker.write_text("#!/bin/sh\nwhile [ $# -gt 0 ]; do\n"
+                              'case $1 in -o) rm -f "$2"; : > "$2" ;; esac; shift\ndone\n'
+                              f'touch "{slow}/begun"\nsleep 2\n', encoding="utf-8")
+            linker.chmod(0o755)
         cache = subprocess.run(["cmake", f"-DCMAKE_EXE_LINKER_FLAGS=-B{slow}", self.root / "build/virtual"],
                                capture_output=True, check=False)
         self.assertEqual(cache.returncode, 0, cache.stderr)
