@@ -162,7 +162,8 @@ struct ExchangingThread {
   /// when the next tile begins; -1: there is no next tile.
   ///
   /// Parts are paced: if all blocks sent their tiles at once, the queues of the link and of TMA would fill
-  /// up, and the loads of the next tile's stages would wait in the same queue.
+  /// up, and the loads of the next tile's stages would wait in the same queue. The pace leaves the last
+  /// quarter of the next tile's GEMM to the owner, which fetches the parts only when it sees the flag.
   __device__ __forceinline__ void send(OwnedTile tile, int loads) {
     const Corner corner = tile.place.template corner<Tile>();
     if (order.owners.rows(tile.owner) > 0) {
@@ -171,8 +172,8 @@ struct ExchangingThread {
           // [task send: when may a part be sent, and when may its buffer be filled again?]
           await_phase(&barriers[group].filled[out.stage], out.parity);
           if (kEvenly && loads >= 0)
-            progress.await(loads +
-                           (part * Tile::kGroups + group) * order.owners.along_k / (kParts * Tile::kGroups));
+            progress.await(loads + (part * Tile::kGroups + group) * order.owners.along_k * 3 /
+                                       (kParts * Tile::kGroups * 4));
           Landing::send(exchange.to[tile.owner], corner.column + part * kPartColumns<W>,
                         corner.row + group * kGroupRows, buffers[group].parts[out.stage]);
           ptx::cp_async_bulk_commit_group();
