@@ -93,6 +93,15 @@ inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
   return multiprocessors_left(rank, set_aside);
 }
 
+/// Blocks of a persistent grid whose blocks wait for other GPUs: as few as need no more waves for `tiles`
+/// tiles than all `multiprocessors` would. With more, a block of the first wave has a tile that waits for
+/// others of that wave: two GPUs with 256 tiles take 1 to 2 % longer with 132 blocks than with 128 (H200).
+inline int whole_waves(int tiles, int multiprocessors) {
+  if (tiles == 0) return 0;
+  const int waves = (tiles + multiprocessors - 1) / multiprocessors;
+  return (tiles + waves - 1) / waves;
+}
+
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of WithoutTma, OneStage, RingOfStages,
 /// Specialised, LargerTile, Persistent, StoredByTma and SplitK. A[m, k], B[k, n] (B[n, k] with Major::kK) and
 /// C[m, n] are row-major. Each rank has all of A and a share of the columns of B and C, as in the chapters on
