@@ -93,9 +93,9 @@ inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
   return multiprocessors_left(rank, set_aside);
 }
 
-/// Blocks of a persistent grid whose blocks wait for other GPUs: as few as need no more waves for `tiles`
-/// tiles than all `multiprocessors` would. With more, a block of the first wave has a tile that waits for
-/// others of that wave: two GPUs with 256 tiles take 1 to 2 % longer with 132 blocks than with 128 (H200).
+/// Blocks of a persistent grid: as few as need no more waves for `tiles` tiles than `multiprocessors` blocks
+/// would. With 256 tiles, and 8 or 16 of 132 multiprocessors set aside, chapter 19's kernel took 5 to 7 %
+/// less than with all that were left; chapter 18's took 6 % less with 16, but 6 % more with 8 (2 x H200).
 inline int whole_waves(int tiles, int multiprocessors) {
   if (tiles == 0) return 0;
   const int waves = (tiles + multiprocessors - 1) / multiprocessors;
