@@ -93,15 +93,6 @@ inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
   return multiprocessors_left(rank, set_aside);
 }
 
-/// Blocks of a persistent grid: as few as need no more waves for `tiles` tiles than `multiprocessors` blocks
-/// would. With 256 tiles, and 8 or 16 of 132 multiprocessors set aside, chapter 19's kernel took 5 to 7 %
-/// less than with all that were left; chapter 18's took 6 % less with 16, but 6 % more with 8 (2 x H200).
-inline int whole_waves(int tiles, int multiprocessors) {
-  if (tiles == 0) return 0;
-  const int waves = (tiles + multiprocessors - 1) / multiprocessors;
-  return (tiles + waves - 1) / waves;
-}
-
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of WithoutTma, OneStage, RingOfStages,
 /// Specialised, LargerTile, Persistent, StoredByTma and SplitK. A[m, k], B[k, n] (B[n, k] with Major::kK) and
 /// C[m, n] are row-major. Each rank has all of A and a share of the columns of B and C, as in the chapters on

@@ -140,7 +140,7 @@ class Shards {
     return tiling_of<Tile>({largest_shard(whole, ranks), balanced_share(whole.n, ranks, 0).size(), whole.k});
   }
   /// Number of blocks for `tiles` tiles, the same on all ranks.
-  int blocks_for(int tiles) const { return std::max(1, whole_waves(tiles, multiprocessors_)); }
+  int blocks_for(int tiles) const { return std::max(1, std::min(tiles, multiprocessors_)); }
 
   /// Whether m, n or k is 0.
   bool nothing_to_do() const { return whole_.m == 0 || whole_.n == 0 || whole_.k == 0; }

@@ -8,6 +8,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -64,8 +65,7 @@ class FusedReduceScatter {
         owners_(owners_of(whole, rank.size())),
         slots_(rank, Landing::slots(rank.size()), slot_elements(whole, rank.size())),
         arrived_(rank, rank.size() * owners_.tiling(0).tiles()) {
-    blocks_ = tensor_core_gemm::whole_waves(owners_.tiles(),
-                                            tensor_core_gemm::multiprocessors_to_wait_on(rank, set_aside));
+    blocks_ = std::min(owners_.tiles(), tensor_core_gemm::multiprocessors_to_wait_on(rank, set_aside));
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
