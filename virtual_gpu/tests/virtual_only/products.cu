@@ -1,7 +1,11 @@
 // Virtual cuBLAS beyond the reference: wrong programs, rejected calls, equal results of both methods.
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "blas.hpp"
 #include "libraries/cublas/float_product.hpp"
@@ -79,6 +83,27 @@ TEST_F(ProductsTest, TheMethodCanBeChosen) {
   if (method == ProductMethod::kLoop) {  // built without OpenBLAS
     EXPECT_THROW(vgpu::use_product_method(ProductMethod::kOpenBlas), std::logic_error);
   }
+}
+
+/// Ends the process: with 0 if OpenBLAS is not in its memory.
+void exit_by_openblas() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string memory{std::istreambuf_iterator<char>(maps), {}};
+  std::exit(memory.find("openblas") == std::string::npos ? 0 : 1);
+}
+
+TEST(ProductsDeathTest, OpenBlasIsLoadedAtTheFirstProduct) {
+  GTEST_FLAG_SET(death_test_style,
+                 "threadsafe");  // a process of its own, without the products of other tests
+  EXPECT_EXIT(exit_by_openblas(), testing::ExitedWithCode(0), "");
+  if (vgpu::product_method() == ProductMethod::kLoop) return;  // built without OpenBLAS
+  const auto multiply_first = [] {
+    const float a = 2, b = 3;
+    float c = 0;
+    vgpu::multiply(vgpu::RealProduct<float>{false, false, 1, 1, 1, &a, 1, &b, 1, &c, 1});
+    exit_by_openblas();
+  };
+  EXPECT_EXIT(multiply_first(), testing::ExitedWithCode(1), "");
 }
 
 TEST_F(ProductsTest, NanAndInfinityGoThrough) {
