@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Mutants of the engine: a program of the race build must notice each, with the verdict of its row.
     engine_mutants_test.py BUILD [DAY]     with a day's number every fourth of them
-A mutant's source is compiled alone, as BUILD compiles it, and linked before the library, whose object file it replaces.
-The unchanged program must have another verdict."""
+A mutant's source is compiled as BUILD compiles it, alone or joined with others, into a library of its own, with which the
+program is linked. The unchanged program must have another verdict."""
 import json
 import pathlib
 import re
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Tuple
 
 VIRTUAL_GPU = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(VIRTUAL_GPU.parent))
@@ -28,6 +28,7 @@ class Mutant(NamedTuple):
     mutant: str
 
 
+LIBRARY = "virtual_gpu/libvirtual_gpu.a"
 RANDOM = "random_kernels 1 8"
 BLOCK, STREAM, GRAPH = "kernel/block.cpp", "streams/stream.cpp", "streams/graph.cpp"
 MUTANTS = [
@@ -80,19 +81,39 @@ class EngineMutantsTest(unittest.TestCase):
     build: pathlib.Path
     chosen = slice(None)
 
-    def command(self, program: str) -> List[str]:
-        """The command that links the program, with paths relative to the build folder."""
-        listed = subprocess.run(["ninja", "-t", "commands", f"bin/{program}"], cwd=self.build, capture_output=True, text=True, check=True)
-        return shlex.split(re.search(r" && (\S+ .*?) && ", listed.stdout.splitlines()[-1])[1])
+    def command(self, target: str) -> str:
+        """The last command that makes the target, with paths relative to the build folder."""
+        listed = subprocess.run(["ninja", "-t", "commands", target], cwd=self.build, capture_output=True, text=True, check=True)
+        return listed.stdout.splitlines()[-1]
 
-    def compiled(self, mutant: Mutant, folder: pathlib.Path, commands: Dict[str, str]) -> str:
-        source = VIRTUAL_GPU / "engine" / mutant.path
+    def compiled(self, source: pathlib.Path, changed: pathlib.Path, commands: Dict[str, str]) -> Tuple[str, str]:
+        """The object file that holds the source in the library, and one that holds the changed source instead."""
+        unit = next(file for file in commands if file == str(source) or "/virtual_gpu.dir/Unity/" in file
+                    and f'"{source}"' in pathlib.Path(file).read_text(encoding="utf-8"))
+        words = shlex.split(commands[unit])
+        if unit != str(source):
+            joined = pathlib.Path(unit).read_text(encoding="utf-8").replace(str(source), str(changed))
+            changed = changed.with_name("joined.cpp")
+            changed.write_text(joined, encoding="utf-8")
+        held, made = words[words.index("-o") + 1], f"{changed}.o"
+        words[words.index("-o") + 1], words[words.index("-c") + 1] = made, str(changed)
+        subprocess.run(words, cwd=self.build, check=True)
+        return held, made
+
+    def linked(self, mutant: Mutant, program: str, folder: pathlib.Path, commands: Dict[str, str]) -> pathlib.Path:
+        """The program with the changed engine."""
+        source, library = VIRTUAL_GPU / "engine" / mutant.path, folder / "libvirtual_gpu.a"
         changed = folder / source.name
         changed.write_text(mutants.apply_mutant(mutant, source.read_text(encoding="utf-8")), encoding="utf-8")
-        words = shlex.split(commands[str(source)])
-        words[words.index("-o") + 1], words[words.index("-c") + 1] = f"{changed}.o", str(changed)
-        subprocess.run(words, cwd=self.build, check=True)
-        return f"{changed}.o"
+        held, made = self.compiled(source, changed, commands)
+        archive = self.command(LIBRARY).replace(str(self.build / LIBRARY), str(library)).replace(LIBRARY, str(library))
+        self.assertIn(held, archive)
+        link = shlex.split(re.search(r" && (\S+ .*?) && ", self.command(f"bin/{program}"))[1])
+        link[link.index("-o") + 1] = str(folder / program)
+        link[link.index(LIBRARY)] = str(library)
+        subprocess.run(archive.replace(held, made), shell=True, cwd=self.build, check=True)
+        subprocess.run(link, cwd=self.build, check=True)
+        return folder / program
 
     def verdict(self, program: pathlib.Path, arguments: List[str]) -> str:
         run = mutants.run(program, arguments, 60, [str(VIRTUAL_GPU / "tools" / "race_run")])
@@ -104,17 +125,13 @@ class EngineMutantsTest(unittest.TestCase):
         for mutant in MUTANTS[self.chosen]:
             with self.subTest(mutant.why), tempfile.TemporaryDirectory() as name:
                 program, *arguments = mutant.run.split()
-                changed = pathlib.Path(name) / program
-                link = self.command(program)
-                link[link.index("-o") + 1] = str(changed)
-                link.insert(link.index("-o"), self.compiled(mutant, changed.parent, commands))
-                subprocess.run(link, cwd=self.build, check=True)
+                changed = self.linked(mutant, program, pathlib.Path(name), commands)
                 self.assertNotEqual(self.verdict(self.build / "bin" / program, arguments), mutant.verdict, "the unchanged program")
                 self.assertEqual(self.verdict(changed, arguments), mutant.verdict)
 
 
 if __name__ == "__main__":
-    EngineMutantsTest.build = pathlib.Path(sys.argv[1])
+    EngineMutantsTest.build = pathlib.Path(sys.argv[1]).resolve()
     if len(sys.argv) > 2:
         EngineMutantsTest.chosen = slice(int(sys.argv[2]) % 7, None, 7)
     unittest.main(argv=sys.argv[:1], verbosity=2)
