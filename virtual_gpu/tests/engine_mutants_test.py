@@ -88,7 +88,7 @@ class EngineMutantsTest(unittest.TestCase):
 
     def compiled(self, source: pathlib.Path, changed: pathlib.Path, commands: Dict[str, str]) -> Tuple[str, str]:
         """The object file that holds the source in the library, and one that holds the changed source instead."""
-        unit = next(file for file in commands if file == str(source) or "/virtual_gpu.dir/Unity/" in file
+        unit = next(file for file in commands if file == str(source) or "virtual_gpu.dir/Unity/" in file
                     and f'"{source}"' in pathlib.Path(file).read_text(encoding="utf-8"))
         words = shlex.split(commands[unit])
         if unit != str(source):

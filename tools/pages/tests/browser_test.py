@@ -11,7 +11,6 @@ import functools
 import http.server
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -142,29 +141,19 @@ class BrowserTest(unittest.TestCase):
         self.assertGreater(contrast(found["link"], found["page"]), LEAST_CONTRAST, page)
         self.assertEqual(luminance(found["page"]) < 0.2, mode == "dark", page)
 
-    def check_pages(self, size: Any, mode: str, steps: List[slice]) -> None:
-        """All pages of the course, and some of the reference and of files."""
+    def test_every_page(self) -> None:
+        """All pages of the course, and some of the reference and of files, in both widths and both modes."""
         pages = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
         made = [page for page in pages if re.match("files/|reference/(?!search/)", page)]
         course = [page for page in pages if not re.match("files/|reference/", page)]
         self.assertGreater(len(course), 50)
         self.assertGreater(len(made), 500)
-        self.look(size, mode)
-        for page in course + [page for step in steps for page in made[step]]:
-            with self.subTest(page, size=size, mode=mode):
-                self.check(page, size == NARROW, mode)
-
-    def test_pages_on_a_phone(self) -> None:
-        self.check_pages(NARROW, "light", [slice(0, None, 10)])
-
-    def test_pages_on_a_phone_in_the_dark(self) -> None:
-        self.check_pages(NARROW, "dark", [slice(5, None, 50)])
-
-    def test_wide_pages(self) -> None:
-        self.check_pages(WIDE, "light", [])
-
-    def test_wide_pages_in_the_dark(self) -> None:
-        self.check_pages(WIDE, "dark", [])
+        for size, mode, chosen in ((NARROW, "light", course + made[::10]), (NARROW, "dark", course + made[5::50]),
+                                   (WIDE, "dark", course), (WIDE, "light", course)):
+            self.look(size, mode)
+            for page in chosen:
+                with self.subTest(page, size=size, mode=mode):
+                    self.check(page, size == NARROW, mode)
 
     def test_paragraphs_on_a_phone(self) -> None:
         self.look(NARROW)
@@ -404,21 +393,8 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(shown, [False] * 5 + [True])
 
 
-def in_two_browsers() -> int:
-    """Runs all tests in two processes, each with a browser, and prints what they say, one after the other."""
-    names = [f"BrowserTest.{name}" for name in unittest.TestLoader().getTestCaseNames(BrowserTest)]
-    names.sort(key=lambda name: ("_pages" not in name, name))  # those that take longest are shared evenly
-    runs = [subprocess.Popen([sys.executable, __file__, str(SITE), *names[part::2]], stderr=subprocess.PIPE, text=True)
-            for part in range(2)]
-    for run in runs:
-        sys.stderr.write(run.communicate()[1])
-    return max(run.returncode != 0 for run in runs)
-
-
 if __name__ == "__main__":
     if len(sys.argv) < 2 or not (pathlib.Path(sys.argv[1]) / "index.html").is_file():
-        sys.exit("usage: browser_test.py FOLDER (of the built site: build/docs/html) [BrowserTest.test_NAME ...]")
+        sys.exit("usage: browser_test.py FOLDER (of the built site: build/docs/html)")
     SITE = pathlib.Path(sys.argv.pop(1)).resolve()
-    if len(sys.argv) == 1:
-        sys.exit(in_two_browsers())
     unittest.main()
