@@ -39,7 +39,7 @@ _LIKE_A_MARKER = re.compile(r"//\s*\[\s*/?\s*(?:task|blank)\b", re.IGNORECASE)
 
 
 class TaskError(Exception):
-    """The markers of a file are malformed: "file:line: one sentence"."""
+    """The markers of a file, or a task (tasks.py), are malformed: "file:line: one sentence"."""
 
 
 @dataclasses.dataclass(frozen=True)

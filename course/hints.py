@@ -49,7 +49,7 @@ def next_hint(path: pathlib.Path, task: tasks.Task, command: str) -> str:
 def of_work(chapter: str, to: str) -> Tuple[variation.Variation, pathlib.Path]:
     """The variation and the file that counts the hints: those of the hand-out at or below `to`, else of the one in work/, else
     of the chapter. Throws WorkError."""
-    folders = [pathlib.Path(to) / chapter, pathlib.Path(to)] if to else [work.folder_of(chapter)]
+    folders = [pathlib.Path(to) / chapter, pathlib.Path(to)] if to else [work.FOLDER / chapter]
     counted = work.FOLDER / "hints" / f"{chapter}.json"
     for folder in folders:
         if (folder / work.RECORD).is_file() and work.record_of(folder)["chapter"] == chapter:

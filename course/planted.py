@@ -81,12 +81,10 @@ def errors_of(chapter: str) -> Dict[str, Planted]:
     """The planted errors of a chapter by task, the easy ones first. Throws WorkError."""
     folder = work.REPOSITORY / "chapters" / chapter
     try:
-        found = [task for task in tasks.read_tasks(folder).values() if task.kind == "find"]
-        read = {task.name: mutants.read_mutant(work.REPOSITORY / "chapters" / chapter / "mutants" / f"{task.mutant}.mutant")
-                for task in found}
+        return {task.name: Planted(chapter, task, mutants.read_mutant(folder / "mutants" / f"{task.mutant}.mutant"))
+                for task in tasks.read_tasks(folder).values() if task.kind == "find"}
     except (tasks.TaskError, mutants.MutantError, OSError) as error:
         raise work.WorkError(str(error)) from None
-    return {task.name: Planted(chapter, task, read[task.name]) for task in found}
 
 
 def choose(chapter: str, wanted: str) -> Planted:

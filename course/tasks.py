@@ -36,12 +36,12 @@ import dataclasses
 import pathlib
 import re
 import sys
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
-from course import blank  # noqa: E402
-from course import patches  # noqa: E402
+sys.path.insert(0, str(REPOSITORY))
+from course import blank, patches  # noqa: E402
+from course.blank import TaskError  # noqa: E402
 
 VARIATIONS = ("none", "direction", "order", "ranks", "sizes")
 _COMMON = ("kind", "minutes", "difficulty", "needs")
@@ -53,10 +53,6 @@ _NEEDS = re.compile(r"nothing|1 GPU|[2-8] GPUs")
 _HEADER = re.compile(r"# (\S.*)\n((?:\s*\n|[a-z]+: .*\n)*)")
 _SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
 _EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
-
-
-class TaskError(Exception):
-    """A task is malformed: "file: one sentence"."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Task:
         """The header that solves an extend task, without markers. Throws TaskError, OSError."""
         try:
             return blank.without_markers(patches.solution_of(self.patch, self.patch.parents[1] / self.file), self.file)
-        except (patches.PatchError, blank.TaskError) as error:
+        except (patches.PatchError, TaskError) as error:
             raise TaskError(f"{_named(self.patch)}: {error}; after an edit of the lesson {patches.COMMAND} makes it anew") from None
 
 
@@ -181,10 +177,7 @@ def check_chapter(chapter: pathlib.Path) -> Dict[str, Task]:
     tasks = read_tasks(chapter)
     if not tasks:
         return tasks
-    try:
-        markers = blank.tasks_of(chapter)
-    except blank.TaskError as error:
-        raise TaskError(str(error)) from None
+    markers = blank.tasks_of(chapter)
     _check_regions(chapter, tasks, {name: str(path.relative_to(chapter)) for name, (path, _) in markers.items()})
     page = (chapter / "README.md").read_text(encoding="utf-8") if (chapter / "README.md").is_file() else ""
     numbers = _EXERCISE.findall(page.partition("\n## Exercises\n")[2].partition("\n## ")[0])
@@ -234,18 +227,13 @@ def chapters_with_tasks(root: pathlib.Path = REPOSITORY) -> List[pathlib.Path]:
     return sorted({path.parents[1] for path in root.glob("chapters/[0-9][0-9]_*/assignment/*.md")})
 
 
-def columns(rows: Sequence[Tuple[str, ...]]) -> str:
-    """Rows of text in aligned columns."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-
-
 def listing(tasks: Sequence[Task]) -> str:
     """The tasks in columns: what `./lab hint NN` shows."""
     rows = [(task.name, task.kind, f"{task.minutes} min", "*" * task.difficulty,
              f"{task.points} points" if task.points else "", "" if task.needs == "nothing" else f"needs {task.needs}", task.title)
             for task in tasks]
-    return columns(rows)
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def table(root: pathlib.Path = REPOSITORY) -> str:

@@ -19,14 +19,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / "tools" / "lab"), str(REPOSITORY)]
 import build as builds  # noqa: E402
 import process  # noqa: E402
 import program  # noqa: E402
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
 from tools.chapters import all_chapters  # noqa: E402
 from course import handout, hints, planted, tasks, work  # noqa: E402
 from course.grade import cases  # noqa: E402
@@ -39,23 +38,21 @@ _SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \S+ \w+ GPU \d+ ->
 _COPY = re.compile(r"copy \S+ \w+ GPU (\d+) -> GPU (\d+)")
 
 
-def sizes_of(record: Dict[str, object]) -> List[List[str]]:
+def sizes_of(record: Dict[str, Any]) -> List[List[str]]:
     """The arguments of the runs: the student's sizes, unless the chapter has its own."""
-    sizes = record["sizes"]
-    assert isinstance(sizes, dict)
-    return planted.runs(str(record["chapter"]), " ".join(f"--{name} {value}" for name, value in sizes.items()))
+    return planted.runs(record["chapter"], " ".join(f"--{name} {value}" for name, value in record["sizes"].items()))
 
 
-def tiny(record: Dict[str, object]) -> List[List[str]]:
+def tiny(record: Dict[str, Any]) -> List[List[str]]:
     """Sizes with fewer rows than ranks, if the chapter accepts any sizes and divides rows."""
-    manifest = all_chapters()[str(record["chapter"])]
+    manifest = all_chapters()[record["chapter"]]
     return [] if manifest.tests.get("blank") or manifest.kind != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 
 
-def large(record: Dict[str, object], criterion: str) -> List[List[str]]:
+def large(record: Dict[str, Any], criterion: str) -> List[List[str]]:
     """The grade's large sizes of a criterion; for exact also the lesson's. To save time, they run only the variants of the
     chapter's race tests."""
-    manifest = all_chapters()[str(record["chapter"])]
+    manifest = all_chapters()[record["chapter"]]
     names = ("gpus", "rows", "features", "entries") if manifest.kind == "sparse" else ("gpus", "m", "n", "k")
     sizes = [(case.ranks, case.m, case.n, case.k) for case in cases.LARGE
              if criterion == case.criterion and manifest.kind == case.problem]
@@ -65,13 +62,11 @@ def large(record: Dict[str, object], criterion: str) -> List[List[str]]:
     return [[*(word for name, size in zip(names, each) for word in (f"--{name}", str(size))), *chosen.split(), *ONCE] for each in sizes]
 
 
-def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
+def links_of(trace: Dict[str, Any]) -> Set[Tuple[int, int]]:
     """Links (from GPU, to GPU) that a recorded run used, without the baseline's."""
     gpus: Dict[int, int] = {}
     found: Set[Tuple[int, int]] = set()
-    events = trace["traceEvents"]
-    assert isinstance(events, list)
-    for event in events:
+    for event in trace["traceEvents"]:
         if event["name"] == "process_labels":
             gpus[event["pid"]] = event["args"]["gpu"]
         if event["ph"] == "X":
@@ -80,12 +75,10 @@ def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
     return found
 
 
-def first_sources(trace: Dict[str, object]) -> Dict[int, int]:
+def first_sources(trace: Dict[str, Any]) -> Dict[int, int]:
     """The source GPU of the first copy to each GPU in a recorded run."""
     found: Dict[int, Tuple[float, int]] = {}
-    events = trace["traceEvents"]
-    assert isinstance(events, list)
-    for event in events:
+    for event in trace["traceEvents"]:
         match = _COPY.search(event["args"]["what"]) if event["ph"] == "X" else None
         if match and match.group(1) != match.group(2):
             source, target = int(match.group(1)), int(match.group(2))
@@ -128,7 +121,7 @@ class Report:
             self.wrong = True
 
 
-def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: List[str]) -> int:
+def report(folder: pathlib.Path, record: Dict[str, Any], check: bool, order: List[str]) -> int:
     """Builds and runs with the additional arguments `order`; returns the exit status."""
     out = Report()
     work_program = program.of_work(folder)
@@ -151,7 +144,7 @@ def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: 
     return 1 if out.wrong else 0
 
 
-def free_of(what: str, out: Report, command: List[str], record: Dict[str, object], order: Sequence[str] = ()) -> None:
+def free_of(what: str, out: Report, command: List[str], record: Dict[str, Any], order: Sequence[str] = ()) -> None:
     """Runs a detector of races or illegal accesses on every number of GPUs, because some errors need four."""
     for arguments in [*sizes_of(record), *large(record, "race" if what == RACES else "access")]:
         status, text = planted.said([*command, *arguments, *order])
@@ -165,7 +158,7 @@ def free_of(what: str, out: Report, command: List[str], record: Dict[str, object
     out.line(f"free of {what}", "yes")
 
 
-def _links(out: Report, plain: "builds.Build", work_program: "program.Program", record: Dict[str, object]) -> None:
+def _links(out: Report, plain: "builds.Build", work_program: "program.Program", record: Dict[str, Any]) -> None:
     """Checks the direction of the data if the variation determines one."""
     wanted = handout.way_of(record).links
     if not wanted:
@@ -185,9 +178,9 @@ def _links(out: Report, plain: "builds.Build", work_program: "program.Program", 
     out.line("the data's way", "WRONG" if reason else "right", reason)
 
 
-def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
+def pack(folder: pathlib.Path, record: Dict[str, Any]) -> pathlib.Path:
     """Writes the file to hand in."""
-    chapter = str(record["chapter"])
+    chapter = record["chapter"]
     names = sorted(handout.headers(chapter, tasks.read_tasks(work.REPOSITORY / "chapters" / chapter), handout.way_of(record)))
     suffix = f"-{record['student']}" if record.get("student") else ""
     if len(names) == 1:
@@ -226,7 +219,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
             print(pack(folder, record).name)
             return 0
         if chosen.hint is not None:
-            print(hints.text(str(record["chapter"]), chosen.hint, chosen.solution, str(folder), "./try --hint"))
+            print(hints.text(record["chapter"], chosen.hint, chosen.solution, str(folder), "./try --hint"))
             return 0
         if chosen.run is not None:
             return run(folder, chosen.run)

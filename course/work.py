@@ -28,14 +28,9 @@ def meant(word: str, names: Iterable[str]) -> str:
     return f": did you mean {close[0]}?" if close else ""
 
 
-def folder_of(chapter: str) -> pathlib.Path:
-    """The folder of a chapter's hand-out."""
-    return FOLDER / chapter
-
-
 def started(chapter: str) -> pathlib.Path:
     """The folder of an existing hand-out. Throws WorkError."""
-    folder = folder_of(chapter)
+    folder = FOLDER / chapter
     if not (folder / RECORD).is_file():
         raise WorkError(f"there is no hand-out in work/{chapter}: ./lab start {chapter[:2]} makes it")
     return folder

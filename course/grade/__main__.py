@@ -55,7 +55,7 @@ def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
     try:
         return engine.grade(grader.read_file(file))
     except grader.Unreadable as error:
-        return Grade(refused(f"refused: {error}"), engine.describe())
+        return Grade(refused(f"refused: {error}"), engine.honest.describe())
 
 
 def _key(engine: grader.Grader, data: bytes) -> str:
@@ -94,7 +94,7 @@ def _all(engines: Engines, arguments: argparse.Namespace) -> List[Tuple[str, Gra
         engine = engines.of(each.student)
         kept = arguments.cache / f"{_key(engine, each.data)}.json" if arguments.cache and not each.problem else None
         if each.problem:
-            grade, how = Grade(refused(f"refused: {each.problem}"), engine.describe()), "not run"
+            grade, how = Grade(refused(f"refused: {each.problem}"), engine.honest.describe()), "not run"
         elif kept and kept.is_file():
             grade, how = report.from_values(json.loads(kept.read_text(encoding="utf-8"))), "kept"
         else:
@@ -137,10 +137,10 @@ def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
         raise task.TaskError(f"there is no file {arguments.file}")
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(grader.Grader(chosen, grader.default_settings(arguments.isolation, arguments.seconds)))
-        _say(f"{chosen.path}; isolation: {engine.describe()}")
+        _say(f"{chosen.path}; isolation: {engine.honest.describe()}")
         if arguments.submissions:
-            if not engine.isolated and not arguments.unsafe:
-                raise task.TaskError(f"submissions are not isolated here: {engine.advice()}; or say --unsafe")
+            if not engine.honest.isolated() and not arguments.unsafe:
+                raise task.TaskError(f"submissions are not isolated here: {engine.honest.advice()}; or say --unsafe")
             rows = _all(Engines(engine, arguments.key, scratch, stack), arguments)
         else:
             file = arguments.file or chosen.solution

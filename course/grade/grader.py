@@ -80,33 +80,20 @@ class Grader:
         with contextlib.ExitStack() as folders:  # also deletes them if the repository's own header does not build
             self.kit = unit.Kit(self.task, builds, self.settings.seconds / 60)
             folders.callback(self.kit.close)
-            self._honest = folders.enter_context(sandbox.make([self.kit.folder], self.settings.level))
-            self.kit.learn(self._honest)
-            unit.link(self._honest, self.kit, "plain")
+            self.honest = folders.enter_context(sandbox.make([self.kit.folder], self.settings.level))  # of the repository's own header
+            self.kit.learn(self.honest)
+            unit.link(self.honest, self.kit, "plain")
             self._stack = folders.pop_all()
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
-    @property
-    def isolated(self) -> bool:
-        """Whether untrusted submissions may run at this level."""
-        return self._honest.isolated()
-
-    def advice(self) -> str:
-        """How to isolate submissions on this machine."""
-        return self._honest.advice()
-
-    def describe(self) -> str:
-        """The level of isolation, for reports."""
-        return self._honest.describe()
-
     def expected(self, case: Case, owner: str) -> Verdict:
         """The verdict on the repository's header in a case: the expected counts."""
         key = f"{case.criterion} {case.name} {owner if case.problem == 'sparse' else ''} {case.calls}"
         if key not in self._expected:
-            self._expected[key] = self._runner({"plain": self._honest}, "plain", owner).run_once(case)
+            self._expected[key] = self._runner({"plain": self.honest}, "plain", owner).run_once(case)
             if not self._expected[key].right:
                 raise RuntimeError(f"the repository's own header fails: {case.name}: {self._expected[key].why}")
         return self._expected[key]

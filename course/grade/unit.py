@@ -125,27 +125,6 @@ class Kit:
             for kind in self.tools:  # the race build calls more of the virtual GPUs
                 self.symbols |= undefined(sandbox, build_object(sandbox, self, kind, gated=header == self.task.solution))
 
-    def preprocess_command(self, kind: str, sandbox: Sandbox) -> List[str]:
-        """Preprocesses unit.cu to KIND.cu in `work`; writes the list of the files that were read to KIND.d."""
-        tools = self.tools[kind]
-        return [tools.compiler, *tools.flags, *self.includes(sandbox), *PREPROCESS, str(self.folder / "unit.cu"),
-                "-MF", f"{kind}.d", "-o", f"{kind}.cu"]
-
-    def gate_command(self, kind: str, sandbox: Sandbox) -> List[str]:
-        return ["/usr/bin/python3", "-I", str(self.folder / "gate.py"), str(self.folder / kind), kind,
-                f"{sandbox.work}/{self.task.path}", self.task.namespace.rstrip(":")]
-
-    def compile_command(self, kind: str, sandbox: Sandbox) -> List[str]:
-        """Compiles KIND.cu, which passed the gate, to KIND.o in `work`."""
-        tools = self.tools[kind]
-        return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), tools.compiler, *tools.flags,
-                *self.includes(sandbox), "-fpreprocessed", "-c", f"{kind}.cu", "-o", f"{kind}.o"]
-
-    def link_command(self, program: str) -> List[str]:
-        """Links the unit with the runner of that build to PROGRAM (plain, race or check) in `work`."""
-        tools = self.tools[program]
-        return [tools.compiler, *tools.link_flags, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
-
     def _copied(self, kind: str, tools: Toolchain) -> Toolchain:
         """The toolchain with its files copied to the kit."""
         def copies(paths: List[str]) -> List[str]:
@@ -194,8 +173,11 @@ def _shortened(output: str, lines: int = 12) -> str:
 
 
 def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
-    """Preprocesses the unit of the submission in the sandbox. Throws gate.Refused if it includes a missing file."""
-    outcome = sandbox.run(kit.preprocess_command(kind, sandbox), kit.preprocessing)
+    """Preprocesses the unit of the submission in the sandbox to KIND.cu; KIND.d lists the files that were read. Throws
+    gate.Refused if it includes a missing file."""
+    tools = kit.tools[kind]
+    outcome = sandbox.run([tools.compiler, *tools.flags, *kit.includes(sandbox), *PREPROCESS, str(kit.folder / "unit.cu"),
+                           "-MF", f"{kind}.d", "-o", f"{kind}.cu"], kit.preprocessing)
     missing = re.search(r":(\d+):\d+: fatal error: (.*): No such file", outcome.output)
     if missing:
         raise gate.refuse(int(missing.group(1)), f"#include of {missing.group(2)}, which is not on this chapter's list")
@@ -206,7 +188,8 @@ def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
 
 def pass_gate(sandbox: Sandbox, kit: Kit, kind: str) -> None:
     """Runs the gate in the sandbox. Throws gate.Refused."""
-    outcome = sandbox.run(kit.gate_command(kind, sandbox), kit.preprocessing)
+    outcome = sandbox.run(["/usr/bin/python3", "-I", str(kit.folder / "gate.py"), str(kit.folder / kind), kind,
+                           f"{sandbox.work}/{kit.task.path}", kit.task.namespace.rstrip(":")], kit.preprocessing)
     if outcome.ended or outcome.status != 0:
         raise gate.Refused(outcome.ended or outcome.output.strip())
 
@@ -217,7 +200,10 @@ def build_object(sandbox: Sandbox, kit: Kit, kind: str, gated: bool = False) -> 
     preprocess(sandbox, kit, kind)
     if gated:
         pass_gate(sandbox, kit, kind)
-    _must(sandbox.run(kit.compile_command(kind, sandbox), kit.compiling), "compiling")
+    tools = kit.tools[kind]
+    compile_unit = ["/usr/bin/python3", "-I", str(kit.folder / "tools" / "compile.py"), tools.compiler, *tools.flags,
+                    *kit.includes(sandbox), "-fpreprocessed", "-c", f"{kind}.cu", "-o", f"{kind}.o"]
+    _must(sandbox.run(compile_unit, kit.compiling), "compiling")
     # COMDAT groups become sections of this unit; otherwise the linker could take another unit's.
     _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], kit.compiling), "linking")
     _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], kit.compiling), "hiding symbols")
@@ -264,5 +250,7 @@ def demangled(symbols: Collection[str]) -> str:
 
 
 def link(sandbox: Sandbox, kit: Kit, program: str) -> None:
-    """Links a program from a built object."""
-    _must(sandbox.run(kit.link_command(program), kit.compiling), "linking")
+    """Links the built object with the runner of that build to PROGRAM (plain, race or check) in `work`."""
+    tools = kit.tools[program]
+    _must(sandbox.run([tools.compiler, *tools.link_flags, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries,
+                       "-ldl"], kit.compiling), "linking")

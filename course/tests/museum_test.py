@@ -98,7 +98,7 @@ def _graded(header: str, cheats: List[Cheat], settings: grader.Settings, behind:
     users = noted_users()
     settings.gate = True
     with grader.Grader(chosen, settings) as engine:
-        print(f"{header}; isolation: {engine.describe()}")
+        print(f"{header}; isolation: {engine.honest.describe()}")
         if not behind:
             grade = engine.grade(chosen.solution.read_bytes())
             failed += _say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))

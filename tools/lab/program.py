@@ -36,7 +36,7 @@ def refusals() -> Iterator[None]:
     """Turns an error of course into a Refusal."""
     try:
         yield
-    except (work.WorkError, tasks.TaskError, tasks.blank.TaskError, ValueError, KeyError) as error:
+    except (work.WorkError, tasks.TaskError, ValueError, KeyError) as error:
         raise Refusal(str(error)) from None
 
 
