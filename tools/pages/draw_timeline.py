@@ -136,6 +136,12 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+def text(x: float, y: float, words: str, style: str, anchor: str, size: int = FONT) -> str:
+    """A text element of plots and bar charts."""
+    return (f'<text class="{style}" x="{number(x)}" y="{number(y)}" font-size="{size}" text-anchor="{anchor}">'
+            f"{escape(words)}</text>")
+
+
 def lane_names(gpu: Gpu) -> Dict[int, str]:
     """A GPU's only stream needs no number."""
     streams = [lane for lane in gpu.lanes.values() if re.fullmatch(r"stream \d+", lane.name)]

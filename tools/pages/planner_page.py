@@ -8,6 +8,7 @@ import subprocess
 from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 from tools.pages import sparse_page
+from tools.pages.excerpts import PageError
 from tools.results import planner
 from tools.results.ladder import table
 from tools.results.plot_results import Points, drawing
@@ -30,10 +31,6 @@ Reports = List[Dict[str, Any]]
 def can_predict(repository: pathlib.Path) -> bool:
     """True if the programs of all chapters are built, which print the cost cards."""
     return all((repository / "build" / "virtual" / "bin" / path.parent.name).exists() for path in repository.glob("chapters/[0-9][0-9]_*/main.cu"))
-
-
-class PageError(Exception):
-    """A block of a page cannot be generated."""
 
 
 def percent(part: float, sign: str = "") -> str:
@@ -154,21 +151,14 @@ def output(program: pathlib.Path, arguments: Sequence[str]) -> str:
 def block(argument: str, program: pathlib.Path, reports: Reports) -> str:
     """The text of a block `planner ARGUMENT`."""
     what, *arguments = argument.split()
-    checks: Dict[str, Callable[[Check], str]] = {"errors": Check.errors, "rows": Check.rows_table, "winners": Check.winners,
-                                                 "left_out": Check.left_out}
-    if what in checks:
-        return checks[what](Check(program, reports))
-    if what == "constants":
-        return constants(program)
-    if what == "scale":
-        return scale(program)
-    if what == "progression":
-        return sparse_page.progression(program, reports)
-    if what == "density":
-        return sparse_page.density(program)
-    if what == "output":
-        return output(program, arguments)
-    raise PageError(f"there is no block 'planner {what}'")
+    blocks: Dict[str, Callable[[], str]] = {
+        "errors": lambda: Check(program, reports).errors(), "rows": lambda: Check(program, reports).rows_table(),
+        "winners": lambda: Check(program, reports).winners(), "left_out": lambda: Check(program, reports).left_out(),
+        "constants": lambda: constants(program), "scale": lambda: scale(program), "density": lambda: sparse_page.density(program),
+        "progression": lambda: sparse_page.progression(program, reports), "output": lambda: output(program, arguments)}
+    if what not in blocks:
+        raise PageError(f"there is no block 'planner {what}'")
+    return blocks[what]()
 
 
 def picture(name: str, program: pathlib.Path) -> str:

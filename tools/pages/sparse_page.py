@@ -4,9 +4,8 @@ import math
 import pathlib
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
-from xml.sax.saxutils import escape
 
-from tools.pages.draw_timeline import FONT, SMALL, WIDTH, number, svg
+from tools.pages.draw_timeline import SMALL, WIDTH, number, svg, text
 from tools.results import planner
 from tools.results.ladder import stamps, table
 from tools.results.results import Result, Run, column_of, peers_in, runs_of
@@ -115,10 +114,6 @@ def pictures(reports: Reports) -> Dict[str, str]:
 
 def picture(reports: Reports) -> str:
     """The search and the rest of each call on a logarithmic axis; the dense sum of the same machine as a line."""
-    def text(x: float, y: float, words: str, style: str, anchor: str, size: int = FONT) -> str:
-        return (f'<text class="{style}" x="{number(x)}" y="{number(y)}" font-size="{size}" text-anchor="{anchor}">'
-                f"{escape(words)}</text>")
-
     def bar(y: float, ms: float, colour: str, words: str) -> List[str]:
         return [f'<rect x="{LEFT}" y="{number(y)}" width="{number(_across(ms) - LEFT)}" height="11" fill="{colour}"/>',
                 text(_across(ms) + 5, y + 10, words, "note", "start", SMALL)]

@@ -46,7 +46,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.pages import mutant_blocks  # noqa: E402
@@ -65,9 +65,6 @@ from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls",
-         "tasks", "planner")
-BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 
@@ -170,16 +167,8 @@ def race(case: str) -> str:
     return f"```\n{run.stderr.rstrip()}\n```\n"
 
 
-@functools.lru_cache(maxsize=None)
-def mutant_block(mutant: str) -> str:
-    """A mutant's change, and its program's output."""
-    return mutant_blocks.block(mutant, REPOSITORY)
-
-
-@functools.lru_cache(maxsize=None)
-def planted_block(argument: str) -> str:
-    """A planted bug, its cure and its report."""
-    return planted_blocks.block(argument, REPOSITORY)
+mutant_block = functools.lru_cache(maxsize=None)(mutant_blocks.block)
+planted_block = functools.lru_cache(maxsize=None)(planted_blocks.block)
 
 
 @functools.lru_cache(maxsize=None)
@@ -200,8 +189,8 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], mutan
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = [pool.submit(output, arguments) for arguments in outputs]
         runs += [pool.submit(timeline, *picture) for picture in timelines]
-        runs += [pool.submit(mutant_block, mutant) for mutant in mutants]
-        runs += [pool.submit(planted_block, argument) for argument in planted]
+        runs += [pool.submit(mutant_block, mutant, REPOSITORY) for mutant in mutants]
+        runs += [pool.submit(planted_block, argument, REPOSITORY) for argument in planted]
         for run in runs:
             run.result()  # throws the exception of the run, if any
 
@@ -210,39 +199,41 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], mutan
 MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if planner_page.can_predict(REPOSITORY) else ()))
 
 
+def results() -> List[Dict[str, Any]]:
+    """The reports of docs/results."""
+    return load(REPOSITORY / "docs" / "results")
+
+
+def ladder(which: str) -> str:
+    """A ladder of README.md."""
+    if which not in (*LADDERS, SHORT):
+        raise PageError(f"there is no ladder '{which}'; the ladders are: {', '.join((*LADDERS, SHORT))}")
+    return ladder_table(which, all_chapters(), results())
+
+
+# What generates each kind of block from its argument.
+GENERATORS: Dict[str, Callable[[str], str]] = {
+    "code": lambda argument: excerpt(*argument.split(" ", 1)),
+    "output": output,
+    "tests": lambda _: tests(),
+    "race": race,
+    "mutant": lambda argument: mutant_block(argument, REPOSITORY),
+    "planted": lambda argument: planted_block(argument, REPOSITORY),
+    "results": lambda argument: results_table(argument, results()),
+    "profile": lambda argument: profile_table(argument, results()),
+    "ladder": ladder,
+    "figures": lambda argument: figures_table(argument, REPOSITORY, results()),
+    "commands": lambda _: "```\n" + read("tools/lab/commands.txt").split("\n\n")[0] + "\n```\n",
+    "calls": lambda _: call_table(REPOSITORY),
+    "tasks": lambda _: tasks.table(),
+    "planner": lambda argument: planner_page.block(argument, REPOSITORY / planner_page.PROGRAM, results())}
+KINDS = tuple(GENERATORS)
+BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+
+
 def generate(kind: str, argument: str) -> str:
     """The text between two markers."""
-    if kind == "code":
-        path, start = argument.split(" ", 1)
-        return excerpt(path, start)
-    if kind == "output":
-        return output(argument)
-    if kind == "tests":
-        return tests()
-    if kind == "race":
-        return race(argument)
-    if kind == "mutant":
-        return mutant_block(argument)
-    if kind == "planted":
-        return planted_block(argument)
-    if kind == "tasks":
-        return tasks.table()
-    if kind == "calls":
-        return call_table(REPOSITORY)
-    if kind == "commands":
-        return "```\n" + read("tools/lab/commands.txt").split("\n\n")[0] + "\n```\n"
-    reports = load(REPOSITORY / "docs" / "results")
-    if kind == "results":
-        return results_table(argument, reports)
-    if kind == "profile":
-        return profile_table(argument, reports)
-    if kind == "planner":
-        return planner_page.block(argument, REPOSITORY / planner_page.PROGRAM, reports)
-    if kind == "figures":
-        return figures_table(argument, REPOSITORY, reports)
-    if argument not in (*LADDERS, SHORT):
-        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join((*LADDERS, SHORT))}")
-    return ladder_table(argument, all_chapters(), reports)
+    return GENERATORS[kind](argument)
 
 
 def comparable(kind: str, text: str) -> str:
@@ -305,7 +296,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, MutantError, tasks.TaskError, planner_page.PageError, PlanError) as error:
+        except (PageError, MutantError, tasks.TaskError, PlanError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:
@@ -315,7 +306,7 @@ def main() -> int:
             else:
                 path.write_text(new)
     try:
-        reports = load(REPOSITORY / "docs" / "results")
+        reports = results()
         drawn = [(name, "plot", plot_results.picture(*plot, reports)) for name, plot in plots().items()]
         drawn += [(name, "plot", new) for name, new in sparse_page.pictures(reports).items()]
     except PageError as error:

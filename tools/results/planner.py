@@ -19,6 +19,7 @@ from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Op
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.results import sparse_results  # noqa: E402
 from tools.chapters import operation_of  # noqa: E402
+from tools.results.plan_machine import PlanError  # noqa: E402
 from tools.results.results import Result, Run, chapter_of, load, newest, plain_results  # noqa: E402
 
 MACHINES = {"NVIDIA H200": "h200-nvlink"}  # machine file -> the GPU whose constants it holds
@@ -54,13 +55,9 @@ class Row:
         return (self.predicted_us - self.measured_us) / self.measured_us
 
 
-class PlanError(Exception):
-    """The planner failed: its message."""
-
-
 @functools.lru_cache(maxsize=None)
 def plan(program: pathlib.Path, *arguments: str) -> Dict[str, Any]:
-    """The planner's predictions."""
+    """The planner's predictions. Throws PlanError."""
     run = subprocess.run([program, *arguments, "--json", "-"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise PlanError(f"plan {' '.join(arguments)}: {run.stderr.strip()}")

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from xml.sax.saxutils import escape
 
 from tools.chapters import Plot
-from tools.pages.draw_timeline import FONT, SMALL, WIDTH, number, svg
+from tools.pages.draw_timeline import FONT, SMALL, WIDTH, number, svg, text
 from tools.pages.excerpts import PageError
 from tools.results.ladder import by_gpus, what_and_where
 from tools.results.results import Run, field_text, runs_with_section
@@ -59,10 +59,6 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str, unit: str = "ms"
 
     def down(y: float) -> float:
         return TOP + height - place(y, low, high, height)
-
-    def text(x: float, y: float, words: str, style: str, anchor: str, size: int = FONT) -> str:
-        return (f'<text class="{style}" x="{number(x)}" y="{number(y)}" font-size="{size}" text-anchor="{anchor}">'
-                f"{escape(words)}</text>")
 
     parts = [text(16, 26, f"time, {unit}", "strong", "start")]
     for y in ticks(low, high, (1, 2, 5)):
