@@ -52,17 +52,24 @@ function(overlap_manifest_words out name)
   set(${out} ${words} PARENT_SCOPE)
 endfunction()
 
-# overlap_experiment_words(out NN_name NN_EXPERIMENT key...): the same of one of the chapter's experiments.
-function(overlap_experiment_words out name experiment)
+# overlap_experiment_index(out NN_name EXPERIMENT): the place of an experiment in the chapter's list of them.
+function(overlap_experiment_index out name experiment)
   file(READ ${PROJECT_SOURCE_DIR}/chapters/${name}/chapter.json text)
-  string(JSON last LENGTH "${text}" experiments)
-  foreach(at RANGE 1 ${last})
+  string(JSON count LENGTH "${text}" experiments)
+  foreach(at RANGE 1 ${count})
     math(EXPR at "${at} - 1")
     string(JSON stem GET "${text}" experiments ${at} name)
-    if(experiment MATCHES "^[0-9][0-9]_${stem}$")
-      overlap_manifest_words(words ${name} experiments ${at} ${ARGN})
+    if(stem STREQUAL experiment)
+      set(${out} ${at} PARENT_SCOPE)
     endif()
   endforeach()
+endfunction()
+
+# overlap_experiment_words(out NN_name NN_EXPERIMENT key...): the same words of one of the chapter's experiments.
+function(overlap_experiment_words out name experiment)
+  string(SUBSTRING ${experiment} 3 -1 stem)
+  overlap_experiment_index(at ${name} ${stem})
+  overlap_manifest_words(words ${name} experiments ${at} ${ARGN})
   set(${out} ${words} PARENT_SCOPE)
 endfunction()
 
