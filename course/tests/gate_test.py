@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -13,6 +12,7 @@ sys.path.insert(0, str(ROOT / "course" / "grade"))
 import gate  # noqa: E402
 import task  # noqa: E402
 import unit  # noqa: E402
+from tests.programs.support import FolderTest  # noqa: E402
 
 COMPILER = os.environ.get("CXX", "g++")
 UNIT = """#include <cstddef>
@@ -32,15 +32,13 @@ FILES = {"unit.cu": UNIT, "ranks.hpp": RANKS, "unit.hpp": "#pragma once\n#includ
          "only_macros.hpp": "#define A 1\n", "ring.cuh": "#pragma once\n"}
 
 
-class GateTest(unittest.TestCase):
+class GateTest(FolderTest):
     """A kit of three files, in a folder with other files that are not in the kit."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         for name, text in FILES.items():
-            (self.folder / name).write_text(text, encoding="utf-8")
+            self.write(name, text)
         self.preprocess("kit")
 
     def preprocess(self, name: str, *options: str) -> str:

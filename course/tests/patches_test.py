@@ -10,8 +10,8 @@ import tempfile
 import unittest
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 from course import patches, work  # noqa: E402
 
 LESSON = "".join(f"line {number};\n" for number in range(1, 41))
@@ -48,22 +48,16 @@ class AppliedTest(unittest.TestCase):
             patches.applied("@@ -1 +1 @@\nline 1;\n", LESSON)
 
 
-class RemakeTest(unittest.TestCase):
+class RemakeTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        for name, value in (("REPOSITORY", self.root), ("FOLDER", self.root / "work")):
+        super().setUp()
+        for name, value in (("REPOSITORY", self.folder), ("FOLDER", self.folder / "work")):
             change = mock.patch.object(work, name, value)
             change.start()
             self.addCleanup(change.stop)
-        self.lesson = self.root / HEADER
-        self.patch = self.lesson.parent / "assignment" / "more.patch"
-        self.patch.parent.mkdir(parents=True)
-        self.lesson.write_text(LESSON, encoding="utf-8")
-        self.header = self.root / "mine" / self.lesson.name
-        self.header.parent.mkdir()
-        self.header.write_text(SOLUTION, encoding="utf-8")
+        self.lesson = self.write(HEADER, LESSON)
+        self.patch = self.write(self.lesson.parent / "assignment" / "more.patch")
+        self.header = self.write(f"mine/{self.lesson.name}", SOLUTION)
         self.assertEqual(self.call(str(self.patch), str(self.header)), (0, ""))
 
     def call(self, *words: str) -> "tuple[int, str]":

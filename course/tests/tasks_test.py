@@ -3,12 +3,11 @@
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 from typing import Any
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 from course import planted, tasks  # noqa: E402
 
 HEADER = "// [task load: what?]\nint a;\n// [/task]\n// [task wait: when?]\nint b;\n// [/task]\n"
@@ -66,28 +65,24 @@ class ParseTest(unittest.TestCase):
         self.refused("'Words.' stands before", text("\nWords.\n" + SECTIONS))
 
 
-class ChapterTest(unittest.TestCase):
+class ChapterTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        self.chapter = self.root / "chapters" / "03_ring"
+        super().setUp()
+        self.chapter = self.folder / "chapters" / "03_ring"
         self.mutants = self.chapter / "mutants"
-        self.write("lesson.cuh", HEADER)
-        self.write("main.cu", "")
-        self.write("README.md", "# 03\n\n## Exercises\n\n1. One.\n\n## Sources\n\n3. None.\n")
+        self.write_here("lesson.cuh", HEADER)
+        self.write_here("main.cu", "")
+        self.write_here("README.md", "# 03\n\n## Exercises\n\n1. One.\n\n## Sources\n\n3. None.\n")
         self.task("both", text())
         self.task("one", of_kind("exercise", file=None, points=None, exercise=1))
         self.mutants.mkdir(parents=True)
         (self.mutants / "bad.mutant").touch()
 
-    def write(self, name: str, content: str) -> None:
-        path = self.chapter / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+    def write_here(self, name: str, content: str) -> None:
+        self.write(self.chapter / name, content)
 
     def task(self, name: str, content: str) -> None:
-        self.write(f"assignment/{name}.md", content)
+        self.write_here(f"assignment/{name}.md", content)
 
     def refused(self, sentence: str) -> None:
         with self.assertRaisesRegex(tasks.TaskError, sentence):
@@ -96,7 +91,7 @@ class ChapterTest(unittest.TestCase):
     def test_is_whole(self) -> None:
         self.task("found", of_kind("find", mutant="bad"))
         self.assertEqual(list(tasks.check_chapter(self.chapter)), ["both", "found", "one"])
-        self.assertEqual(tasks.chapters_with_tasks(self.root), [self.chapter])
+        self.assertEqual(tasks.chapters_with_tasks(self.folder), [self.chapter])
 
     def test_a_task_without_its_marker(self) -> None:
         self.task("both", text(regions="load, wait, more"))
@@ -111,7 +106,7 @@ class ChapterTest(unittest.TestCase):
         self.refused("both.md: the region wait belongs to the task again, too")
 
     def test_the_wrong_file(self) -> None:
-        self.write("other.cuh", "")
+        self.write_here("other.cuh", "")
         self.task("both", text(file="other.cuh"))
         self.refused("the region load stands in lesson.cuh, not in other.cuh")
 
@@ -123,16 +118,16 @@ class ChapterTest(unittest.TestCase):
 
     def test_an_extension_has_a_patch(self) -> None:
         patch = "--- a/chapters/03_ring/lesson.cuh\n+++ b/chapters/03_ring/lesson.cuh\n@@ -5,2 +5,2 @@\n-int b;\n+int c;\n // [/task]\n"
-        self.write("assignment/more.patch", patch)
+        self.write_here("assignment/more.patch", patch)
         self.task("more", of_kind("extend"))
         self.assertEqual(tasks.check_chapter(self.chapter)["more"].code, "int a;\nint c;\n")
-        self.write("assignment/more.patch", patch.replace("int b", "int d"))
+        self.write_here("assignment/more.patch", patch.replace("int b", "int d"))
         self.refused("more.patch: its changes at line 5 fit in 0 places .* python3 -I course/patches.py makes it anew")
-        self.write("assignment/more.patch", patch.replace(" // [/task]", "-// [/task]"))
+        self.write_here("assignment/more.patch", patch.replace(" // [/task]", "-// [/task]"))
         self.refused("more.patch: lesson.cuh:4: task 'wait' is never closed")
         self.task("more", of_kind("extend", file="main.cu"))
         self.refused("more.patch: it changes chapters/03_ring/lesson.cuh, not main.cu")
-        self.write("assignment/both.patch", patch)
+        self.write_here("assignment/both.patch", patch)
         self.refused("both.md: a task has a solution both.patch if it is of the kind extend")
         (self.chapter / "assignment" / "both.patch").unlink()
         (self.chapter / "assignment" / "more.patch").unlink()
@@ -143,10 +138,10 @@ class ChapterTest(unittest.TestCase):
         self.refused("one.md: the page has no exercise 2")
         (self.chapter / "assignment" / "one.md").unlink()
         self.assertEqual(list(tasks.check_chapter(self.chapter)), ["both"])  # no exercise has a file
-        self.write("README.md", "# 03\n\n## Exercises\n\n1. One.\n2. Two.\n")
+        self.write_here("README.md", "# 03\n\n## Exercises\n\n1. One.\n2. Two.\n")
         self.task("one", of_kind("exercise", file=None, points=None, exercise=2))
         self.refused("exercise 1 of the page has no file")
-        self.write("README.md", "# 03\n\n## Exercises\n\n1. One.\n")
+        self.write_here("README.md", "# 03\n\n## Exercises\n\n1. One.\n")
         for name in ("one", "two"):
             self.task(name, of_kind("exercise", file=None, points=None, exercise=1))
         self.refused("two tasks are the page's exercise 1")

@@ -1,7 +1,7 @@
 """The chapters and their experiments, found by their folders and files."""
 import argparse
 import re
-from typing import List, Optional
+from typing import List
 
 from process import ROOT, Refusal
 from course import work
@@ -19,21 +19,17 @@ def add_to(parser: argparse.ArgumentParser, **more: str) -> None:
 
 def find(wanted: str) -> str:
     """1, 01 or 01_column_split -> 01_column_split"""
-    name = _found(wanted)
-    if name is None:
-        meant = work.meant(wanted, [*names(), *(name[3:] for name in names())])
-        raise Refusal(f"there is no chapter '{wanted}'{meant}; the chapters are: {', '.join(names())}")
-    return name
+    number = wanted.zfill(2) if re.fullmatch("[0-9]{1,2}", wanted) else wanted
+    for name in names():
+        if number in (name, name[:2]):
+            return name
+    meant = work.meant(wanted, [*names(), *(name[3:] for name in names())])
+    raise Refusal(f"there is no chapter '{wanted}'{meant}; the chapters are: {', '.join(names())}")
 
 
 def experiments(chapter: str) -> List[str]:
     """The chapter's experiments, from the files of its folder experiments."""
     return sorted(path.stem for path in ROOT.glob(f"chapters/{chapter}/experiments/*.cu"))
-
-
-def programs_of_experiments(chapter: str) -> List[str]:
-    """Their targets: 04_transports."""
-    return [f"{chapter[:2]}_{experiment}" for experiment in experiments(chapter)]
 
 
 def find_experiment(wanted: str) -> str:
@@ -44,9 +40,3 @@ def find_experiment(wanted: str) -> str:
     if experiment not in here:
         raise Refusal(f"{chapter} has no experiment '{experiment}'; its experiments are: {', '.join(here) or 'none'}")
     return f"{chapter[:2]}_{experiment}"
-
-
-def _found(wanted: str) -> Optional[str]:
-    if re.fullmatch("[0-9]{1,2}", wanted):
-        wanted = wanted.zfill(2)
-    return next((name for name in names() if wanted in (name, name.split("_")[0])), None)

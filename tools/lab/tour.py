@@ -1,6 +1,6 @@
 """The tour: every chapter, then one table."""
 import time
-from typing import List, Set
+from typing import List, Sequence, Set
 
 import chapters
 import process
@@ -12,7 +12,7 @@ SKIPPED = 77
 
 def run(build: Build, arguments: List[str]) -> int:
     """Runs all chapters with these arguments. Returns 0 if all succeed."""
-    unbuilt = _build_all(build)
+    unbuilt = build_all(build, chapters.names())
     build.need_gpus()
     statuses: Set[int] = set()
     table = [f"{'chapter':<28} {'status':<8} {'seconds':>7}"]
@@ -33,15 +33,15 @@ def run(build: Build, arguments: List[str]) -> int:
     return _verdict(statuses, build.backend in ("race", "check"))
 
 
-def _build_all(build: Build) -> Set[str]:
-    """The chapters that do not build."""
-    unbuilt = set()
-    for name in chapters.names():
+def build_all(build: Build, names: Sequence[str]) -> List[str]:
+    """Builds programs; says why some do not build, and returns their names."""
+    unbuilt = []
+    for name in names:
         try:
             build.build(name)
         except process.Refusal as refusal:
             process.say(str(refusal))
-            unbuilt.add(name)
+            unbuilt.append(name)
     return unbuilt
 
 

@@ -1,9 +1,9 @@
 """measure all chapters (or one) beside PyTorch and JAX, and print the ladder"""
 import argparse
-from typing import List
 
 import chapters
 import process
+import tour
 from build import set_up, shell
 from command_line import given
 
@@ -24,15 +24,9 @@ def main(call: argparse.Namespace) -> int:
     """Builds the measured programs, then starts tools/results/bench.py."""
     names = chapters.names() if call.chapter is None else [chapters.find(call.chapter)]
     if not call.quick:
-        names = [program for name in names for program in (name, *chapters.programs_of_experiments(name))]
+        names = [program for name in names for program in (name, *(f"{name[:2]}_{each}" for each in chapters.experiments(name)))]
     build = set_up("run", call.backend, call.yes)
-    unbuilt: List[str] = []
-    for name in names:
-        try:
-            build.build(name)
-        except process.Refusal as refusal:
-            process.say(str(refusal))
-            unbuilt.append(f"--unbuilt={name}")
+    unbuilt = [f"--unbuilt={name}" for name in tour.build_all(build, names)]
     build.need_gpus()
     here = len(shell("gpus_here").splitlines())
     # Without -I: PyTorch and JAX may be installed for this user only.

@@ -30,4 +30,4 @@ def main(call: argparse.Namespace) -> int:
     status = run(build.command(program.path) + call.arguments)
     if status == 0:
         say("no wrong access was reported")
-    return status if status >= 0 else 128 - status
+    return status

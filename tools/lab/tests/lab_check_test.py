@@ -2,14 +2,10 @@
 """Tests of ./lab check on a machine with all packages."""
 import unittest
 
-from lab_sandbox import PACKAGES, Sandbox
+from lab_sandbox import CompleteSandbox
 
 
-class LabCheckTest(Sandbox):
-    def setUp(self) -> None:
-        super().setUp()
-        self.install(*PACKAGES)
-
+class LabCheckTest(CompleteSandbox):
     def test_builds_and_starts_the_check_build_where_real_gpus_answer_too(self) -> None:
         self.add_gpu()
         self.program("01_first", 'printf "[%s]" "$@"')

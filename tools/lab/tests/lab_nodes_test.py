@@ -5,13 +5,12 @@ import re
 import subprocess
 import unittest
 
-from lab_sandbox import PACKAGES, Sandbox
+from lab_sandbox import CompleteSandbox
 
 
-class NodesTest(Sandbox):
+class NodesTest(CompleteSandbox):
     def setUp(self) -> None:
         super().setUp()
-        self.install(*PACKAGES)
         (self.root / "chapters/01_first/chapter.json").write_text('{"processes": true}')
         self.program("01_first_mpi", 'echo "of MPI"')
         self.tool("mpicxx", "")

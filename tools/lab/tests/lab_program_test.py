@@ -9,17 +9,13 @@ import sys
 import time
 import unittest
 
-from lab_sandbox import PACKAGES, REPOSITORY, Sandbox
+from lab_sandbox import REPOSITORY, CompleteSandbox
 
 sys.path[:0] = [str(REPOSITORY / "tools" / "lab"), str(REPOSITORY)]
 import command_line  # noqa: E402
 
 
-class ProgramTest(Sandbox):
-    def setUp(self) -> None:
-        super().setUp()
-        self.install(*PACKAGES)
-
+class ProgramTest(CompleteSandbox):
     def own(self, path: str, target: str) -> pathlib.Path:
         """A CUDA source below the sandbox; the program that a build makes of it prints its arguments."""
         source = self.sandbox / path
@@ -41,8 +37,7 @@ class OwnProgramTest(ProgramTest):
         source = self.own("mine.cu", "own_mine")
         for path, folder in ((str(source), self.root), ("mine.cu", self.sandbox), ("../mine.cu", self.root)):
             with self.subTest(path):
-                result = self.lab("run", path, "--backend", "virtual", "x", cwd=folder)
-                self.assertEqual(result.returncode, 0, result.stderr)
+                result = self.succeed("run", path, "--backend", "virtual", "x", cwd=folder)
                 self.assertEqual(result.stdout, f"[{self.root}/build/virtual/own/mine][x]")
                 configure, build = self.calls("cmake")[-2:]
                 self.assertTrue(configure.endswith(f"--preset virtual -DOVERLAP_OWN_OPTIONS= -DOVERLAP_OWN_PROGRAM={source}"), configure)
@@ -120,8 +115,7 @@ class ExperimentTest(ProgramTest):
             self.assertEqual((result.returncode, result.stderr.splitlines()[-1]), (status, "reason"))
 
     def test_the_tour_leaves_them_out(self) -> None:
-        result = self.lab("run", EXPERIMENT="1")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("run", EXPERIMENT="1")
         self.assertNotIn("copies", result.stdout + result.stderr + "".join(self.calls()))
 
 
@@ -352,8 +346,7 @@ class TableTest(ProgramTest):
     def test_nothing_of_the_users_python_leaks_in(self) -> None:
         for name in ("argparse", "build", "process", "subprocess"):
             (self.sandbox / f"{name}.py").write_text("raise SystemExit('leaked')\n", encoding="utf-8")
-        result = self.lab("run", "01", cwd=self.sandbox, PYTHONPATH=str(self.sandbox), PYTHONSTARTUP="x", PYTHONHOME="")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.succeed("run", "01", cwd=self.sandbox, PYTHONPATH=str(self.sandbox), PYTHONSTARTUP="x", PYTHONHOME="")
 
     def test_completion(self) -> None:
         script = subprocess.run([REPOSITORY / "lab", "completion"], capture_output=True, text=True, check=True).stdout

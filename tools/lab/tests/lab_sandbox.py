@@ -150,6 +150,12 @@ class Sandbox(FolderTest):
                 os.close(terminal)
                 os.close(stdin)
 
+    def succeed(self, *arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+        """Calls ./lab as lab() does, and asserts exit status 0."""
+        result = self.lab(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
     def calls(self, tool: str = "") -> List[str]:
         """The calls of the stand-in tools, in order; only those of `tool` if it is given."""
         path = self.sandbox / "calls"
@@ -162,3 +168,11 @@ class Sandbox(FolderTest):
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, sentence)
         self.assertLessEqual(len(result.stderr.splitlines()), lines, result.stderr)
+
+
+class CompleteSandbox(Sandbox):
+    """A machine with all packages."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.install(*PACKAGES)

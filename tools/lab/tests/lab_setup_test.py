@@ -14,8 +14,7 @@ INSTALL_ALL = INSTALL + " ".join([*FOR_RUN, OPTIONAL])
 class RootTest(Sandbox):
     def test_bare_machine(self) -> None:
         self.add_apt()
-        result = self.lab("run", "01")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("run", "01")
         self.assertEqual(self.calls("apt-get"), [INSTALL_ALL])
         self.assertTrue(result.stdout.startswith("01_first:"))
 
@@ -38,8 +37,7 @@ class RootTest(Sandbox):
 
     def test_documentation_needs_no_compiler(self) -> None:
         self.add_apt()
-        result = self.lab("docs")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("docs")
         self.assertEqual(self.calls("apt-get"), [INSTALL + " ".join(FOR_DOCS)])
         self.assertIn("needed to build the documentation, and missing: python3 ", result.stderr)
         self.assertEqual(self.lab("docs").returncode, 0)
@@ -74,8 +72,7 @@ class RootTest(Sandbox):
     def test_optional_package_that_the_archive_lacks(self) -> None:
         self.add_apt()
         self.mark(f"no_{OPTIONAL}")
-        result = self.lab("run", "01")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("run", "01")
         self.assertEqual(self.calls("apt-get")[-1], INSTALL + " ".join(FOR_RUN))
         self.assertTrue(result.stdout.startswith("01_first:"))
 
@@ -151,8 +148,7 @@ class UserTest(Sandbox):
     def test_yes(self) -> None:
         self.add_apt()
         self.add_sudo()
-        result = self.lab("run", "01", "--yes")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("run", "01", "--yes")
         self.assertEqual(self.calls()[:2], ["sudo", INSTALL_ALL])
         self.assertIn("sudo " + INSTALL, result.stderr)
 
@@ -175,8 +171,7 @@ class UserTest(Sandbox):
     def test_without_sudo_libraries_are_unpacked(self) -> None:
         self.add_apt()
         self.install("g++", "cmake", "ninja-build", "python3")
-        result = self.lab("test")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.succeed("test")
         self.assertEqual(self.calls("apt-get"), ["apt-get download libcli11-dev nlohmann-json3-dev libgtest-dev"])
         self.assertTrue((self.root / ".deps/usr/share/cmake/CLI11/CLI11Config.cmake").is_file())
         self.assertFalse((self.root / ".deps/download").exists())
@@ -244,8 +239,7 @@ class NotebookTest(Sandbox):
         self.assert_refused(self.lab("notebook", "1"), "the notebooks' Python cannot be made .*: no wheel", lines=2)
         self.assertFalse((self.root / ".deps/notebooks").exists())
         (self.sandbox / "offline").unlink()
-        result = self.lab("notebook", "1")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("notebook", "1")
         self.assertIn("no root needed", result.stderr)
         self.assertEqual(self.calls("apt-get"), [])
         self.assertEqual(self.calls("pip")[-1], f"pip install --only-binary :all: -r {self.root}/tools/pages/notebooks.txt")

@@ -6,16 +6,10 @@ import subprocess
 import unittest
 import urllib.request
 
-from lab_sandbox import PACKAGES, Sandbox
+from lab_sandbox import CompleteSandbox
 
 
-class LabTest(Sandbox):
-    def setUp(self) -> None:
-        super().setUp()
-        self.install(*PACKAGES)
-
-
-class UsageTest(LabTest):
+class UsageTest(CompleteSandbox):
     def test_help(self) -> None:
         cases = {("--help",): "./lab run", ("help",): "./lab run", ("run", "--help"): "--nodes COUNT", ("--yes", "run", "-h"): "--work",
                  ("test", "01", "--help"): "--all", ("--help", "race"): "--test", ("bench", "--gpus", "2", "--help"): "--limit SECONDS",
@@ -72,7 +66,7 @@ class UsageTest(LabTest):
                 self.assertEqual(self.calls(), [])
 
 
-class PlanTest(LabTest):
+class PlanTest(CompleteSandbox):
     def test_built_for_virtual_gpus_and_told_everything(self) -> None:
         planner = self.root / "tools" / "results" / "plan.py"
         planner.parent.mkdir(exist_ok=True)
@@ -91,7 +85,7 @@ class PlanTest(LabTest):
         self.assertEqual(self.calls("cmake"), calls)  # refused before anything is built
 
 
-class RunTest(LabTest):
+class RunTest(CompleteSandbox):
     def test_names_of_a_chapter(self) -> None:
         for name in ("01", "1", "01_first"):
             result = self.lab("run", name)
@@ -155,8 +149,7 @@ class RunTest(LabTest):
 
     def test_tour(self) -> None:
         self.program("02_second", "echo 'second: skipped: too few GPUs' >&2; exit 77")
-        result = self.lab("run")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("run")
         table = result.stdout.splitlines()[-3:]
         self.assertRegex(table[0], r"^chapter +status +seconds$")
         self.assertRegex(table[1], r"^01_first +ok +\d+\.\d *$")
@@ -180,7 +173,7 @@ class RunTest(LabTest):
         self.assertNotIn("01_first: ", result.stdout)
 
 
-class TestTest(LabTest):
+class TestTest(CompleteSandbox):
     def ctest(self, *arguments: str) -> str:
         self.assertEqual(self.lab("test", *arguments).returncode, 0)
         call = self.calls("ctest")[-1]
@@ -214,7 +207,7 @@ class TestTest(LabTest):
         self.assertEqual(self.lab("test").returncode, 1)
 
 
-class BackendTest(LabTest):
+class BackendTest(CompleteSandbox):
     def backend_used(self, *arguments: str) -> str:
         self.assertEqual(self.lab("run", "01", *arguments).returncode, 0)
         return self.calls("cmake")[-2].split("--preset ")[1]
@@ -259,11 +252,10 @@ class BackendTest(LabTest):
         self.assertEqual(self.calls("ctest"), [])
 
 
-class DocsTest(LabTest):
+class DocsTest(CompleteSandbox):
     def test_builds_and_says_where(self) -> None:
         self.add_gpu()
-        result = self.lab("docs", cwd=self.sandbox)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("docs", cwd=self.sandbox)
         self.assertEqual(result.stdout, f"{self.root}/build/docs/html/index.html\n")
         self.assertEqual(result.stderr, "lab: building the documentation\n")
         self.assertEqual(self.calls("cmake"), [])
@@ -288,10 +280,9 @@ class DocsTest(LabTest):
         self.assert_refused(self.lab("docs"), "Compound X is not documented(.|\n)*building the documentation failed", lines=3)
 
 
-class DoctorTest(LabTest):
+class DoctorTest(CompleteSandbox):
     def test_virtual(self) -> None:
-        result = self.lab("doctor")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("doctor")
         for line in (r"g\+\+ +12\.2\.0", r"cmake +3\.25\.1", r"ninja +1\.11\.1", rf"python3 +{re.escape(platform.python_version())}",
                      r"mkdocs +1\.4\.2", "nvcc +not here", r"MPI +not here \(.*libopenmpi-dev", "GPUs +none answers", "missing +nothing",
                      r"backend +virtual \(.*nvcc is not here", "skipped +real times", "GPU table"):
@@ -299,8 +290,7 @@ class DoctorTest(LabTest):
 
     def test_real_gpus(self) -> None:
         self.add_gpu()
-        result = self.lab("doctor")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("doctor")
         for line in ("GPUs +GPU 0: NVIDIA H200", r"nvcc +12\.4 \(", "backend +cuda", "skipped .*more than 1 GPUs"):
             self.assertRegex(result.stdout, line)
         self.assertIn("--target doctor", self.calls("cmake")[1])
@@ -313,8 +303,7 @@ class DoctorTest(LabTest):
     def test_optional_package(self) -> None:
         self.assertNotIn("optional", self.lab("doctor").stdout)
         (self.sandbox / "usr/lib/x86_64-linux-gnu/libopenblas.so").unlink()
-        result = self.lab("doctor")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("doctor")
         self.assertRegex(result.stdout, "missing +nothing\noptional +libopenblas-dev would make cuBLAS ")
 
     def test_wrong_copy(self) -> None:
@@ -333,8 +322,7 @@ class DoctorTest(LabTest):
 
     def test_what_only_the_tests_need_is_not_said_to_come_with_a_run(self) -> None:
         (self.sandbox / "usr/lib/x86_64-linux-gnu/cmake/GTest/GTestConfig.cmake").unlink()
-        result = self.lab("doctor")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("doctor")
         self.assertRegex(result.stdout, r"install with +apt-get .* libgtest-dev \(./lab run and ./lab test each install theirs\)\n")
 
     def test_too_old(self) -> None:

@@ -2,12 +2,11 @@
 """Tests of tools/pages/page_limits.py: its counts, and pages that it must refuse. (.ci/run checks our own pages.)"""
 import sys
 import pathlib
-import tempfile
 import unittest
 from typing import List
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
-from tests.programs.support import REPOSITORY  # noqa: E402
+from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 from tools.pages import page_limits  # noqa: E402
 
 MUTANT = "<!-- mutant 01 wrong -->\n```\n$ ./lab run 01\n9 elements are wrong\n```\n<!-- /mutant -->\n"
@@ -154,26 +153,23 @@ class MarkersTest(unittest.TestCase):
                 self.assertEqual(list(page_limits.bad_markers(text)), wrong)
 
 
-class RepositoryTest(unittest.TestCase):
+class RepositoryTest(FolderTest):
     def test_which_pages(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder).resolve()
-            many = "# A\n" + "word " * 10 + "\n"
-            texts = {"chapters/01_a/README.md": page(Recap="One. Two."), "chapters/01_a/experiments/README.md": many * 200,
-                     "docs/a.md": "# A\nOne. Two. Three.\n", "build/b.md": "One. Two.", "chapters/02_b/README.md": "# B\n",
-                     page_limits.LOOKED_UP[0]: many * 200}
-            for name, text in texts.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
-            self.assertEqual(page_limits.problems(root), [
-                "chapters/01_a/README.md:13: 2 sentences in a line",
-                "chapters/01_a/experiments/README.md:1: 2400 words of prose; 2000 at most",
-                "chapters/02_b/README.md:1: no picture before the first section",
-                "chapters/02_b/README.md:1: no <!-- shown TEXT --> before the first section",
-                "chapters/02_b/README.md:1: the section 'What you will learn' belongs here",
-                "docs/a.md:2: 3 sentences in a line"])
-            table = page_limits.numbers_table([root / "chapters/01_a/README.md"])
-            self.assertRegex(table.splitlines()[1], r"^01_a +\d+ +0 +2 +0 +16$")
+        many = "# A\n" + "word " * 10 + "\n"
+        texts = {"chapters/01_a/README.md": page(Recap="One. Two."), "chapters/01_a/experiments/README.md": many * 200,
+                 "docs/a.md": "# A\nOne. Two. Three.\n", "build/b.md": "One. Two.", "chapters/02_b/README.md": "# B\n",
+                 page_limits.LOOKED_UP[0]: many * 200}
+        for name, text in texts.items():
+            self.write(name, text)
+        self.assertEqual(page_limits.problems(self.folder), [
+            "chapters/01_a/README.md:13: 2 sentences in a line",
+            "chapters/01_a/experiments/README.md:1: 2400 words of prose; 2000 at most",
+            "chapters/02_b/README.md:1: no picture before the first section",
+            "chapters/02_b/README.md:1: no <!-- shown TEXT --> before the first section",
+            "chapters/02_b/README.md:1: the section 'What you will learn' belongs here",
+            "docs/a.md:2: 3 sentences in a line"])
+        table = page_limits.numbers_table([self.folder / "chapters/01_a/README.md"])
+        self.assertRegex(table.splitlines()[1], r"^01_a +\d+ +0 +2 +0 +16$")
 
     def test_the_pattern_of_a_page(self) -> None:
         """The page of ./lab new keeps the limits, except for the answer, which is in an output that does not exist yet."""

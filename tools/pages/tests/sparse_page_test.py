@@ -4,13 +4,13 @@ import json
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict, List
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tools" / "results" / "tests")]
 from made_reports import file, gradient, rows  # noqa: E402
+from tests.programs.support import FolderTest  # noqa: E402
 from tools.pages import sparse_page  # noqa: E402
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -28,14 +28,12 @@ def on(gpu: str, run: Dict[str, Any]) -> Dict[str, Any]:
     return {**run, "hardware": {**run["hardware"], "gpu": gpu}}
 
 
-class SparsePageTest(unittest.TestCase):
+class SparsePageTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.program = pathlib.Path(folder.name) / "plan"
+        super().setUp()
         known = [(step.chapter, step.variant, 8000.0 if "dense" in step.variant else 100.0 if "owners" in step.variant else 2000.0, 100001)
                  for step in sparse_page.STEPS if step.variant != "host_gloo"]
-        self.program.write_text(STAND_IN.format(python=sys.executable, known=known))
+        self.program = self.write("plan", STAND_IN.format(python=sys.executable, known=known))
         self.program.chmod(0o755)
         self.reports: List[Dict[str, Any]] = [file(
             gradient("08_sparse_baselines", gpus=2, dense_nccl=100.0), gradient("09_sparse_v1_nonzero", gpus=2, v1_nonzero=2000.0),

@@ -4,11 +4,10 @@
 import sys
 import pathlib
 import re
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
-from tests.programs.support import REPOSITORY  # noqa: E402
+from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 from tools.pages import messages  # noqa: E402
 
 
@@ -23,13 +22,10 @@ class PageTest(unittest.TestCase):
         self.assertEqual(len(rows), len(dict(rows)), "a sentence has two rows")
 
 
-class MessagesTest(unittest.TestCase):
+class MessagesTest(FolderTest):
     def found(self, name: str, text: str) -> list:
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, name)
-            path.parent.mkdir(parents=True)
-            path.write_text(text, encoding="utf-8")
-            return list(messages.messages(pathlib.Path(folder)))
+        self.write(name, text)
+        return list(messages.messages(self.folder))
 
     def test_python(self) -> None:
         text = 'raise Refusal(f"no chapter \'{name}\'; {a}{b} here")\nraise Refusal(str(error))\nsay("not this")\nraise Skip("no GPU here")\nraise process.Refusal("not now")\n'

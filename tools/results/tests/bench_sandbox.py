@@ -6,7 +6,7 @@ import sys
 from typing import Any, Dict, List
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
-from tools.lab.tests.lab_sandbox import PACKAGES, REPOSITORY, Sandbox  # noqa: E402
+from tools.lab.tests.lab_sandbox import REPOSITORY, CompleteSandbox  # noqa: E402
 
 # A chapter, or a peer: records its command line and writes a report with the requested values. A file of the sandbox named
 # after it makes it fail: it holds the exit status and the message.
@@ -50,12 +50,11 @@ LADDER = "<!-- ladder dense -->\nold\n<!-- /ladder -->\n"
 PYTHON = sys.executable
 
 
-class BenchTest(Sandbox):
+class BenchTest(CompleteSandbox):
     CHAPTERS = ("01_column_split", "02_gather_then_multiply", "06_reduce_scatter")
 
     def setUp(self) -> None:
         super().setUp()
-        self.install(*PACKAGES)
         shutil.rmtree(self.root / "chapters")
         self.mark("program.py", PROGRAM)
         for name in self.CHAPTERS:

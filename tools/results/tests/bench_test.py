@@ -19,8 +19,7 @@ from tools.chapters import Measure, all_chapters  # noqa: E402
 class RealGpusTest(BenchTest):
     def test_sizes_and_peers(self) -> None:
         self.add_gpus(2)
-        result = self.lab("bench")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.succeed("bench")
         self.assertEqual(self.started("01_column_split"), [
             "--gpus 2 --m 4096 --n 8192 --k 1024", "--gpus 2 --m 4096 --n 8191 --k 1024", "--gpus 1 --m 4096 --n 4096 --k 1024"])
         self.assertEqual(self.started("02_gather_then_multiply"), ["--gpus 2 --m 2048 --n 8192 --k 4096"])
@@ -144,8 +143,7 @@ class RealGpusTest(BenchTest):
         (self.root / "apps").write_text("")
         (self.root / "utilization").write_text("0, GPU-0, 98\n1, GPU-1, 0\n")  # of a program that has just ended
         (self.root / "later").write_text("0, GPU-0, 0\n1, GPU-1, 0\n")
-        result = self.lab("bench", "02", "--peers=no")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("bench", "02", "--peers=no")
 
     def test_no_gpu_answers(self) -> None:
         self.add_gpus(2)
@@ -157,8 +155,7 @@ class RealGpusTest(BenchTest):
 
 class VirtualGpusTest(BenchTest):
     def test_own_sizes_and_nothing_written(self) -> None:
-        result = self.lab("bench")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.succeed("bench")
         for name in self.CHAPTERS:
             self.assertEqual(self.started(name), [""])
         self.assertEqual(self.started("pytorch_peer"), [])

@@ -4,12 +4,11 @@ import dataclasses
 import json
 import pathlib
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
-sys.path.append(str(REPOSITORY))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3]))
+from tests.programs.support import REPOSITORY, FolderTest
 from tools.results import planner
 from tools.pages import planner_page
 from tools.results.results import load
@@ -47,15 +46,12 @@ DENSE = run_of("05_two_streams", [result("gemm_only", 0.1, "gemm_only"), result(
                                   result("ring_ahead", 0.001), result("split_only", 0.1, "product")])
 
 
-class StandIn(unittest.TestCase):
+class StandIn(FolderTest):
     """With the stand-in for the planner."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.program = self.folder / "plan"
-        self.program.write_text(STAND_IN)
+        super().setUp()
+        self.program = self.write("plan", STAND_IN)
         self.program.chmod(0o755)
 
     def rows(self, *runs: Dict[str, Any]) -> Dict[str, float]:
