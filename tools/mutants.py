@@ -112,9 +112,8 @@ def read_mutant(path: pathlib.Path) -> Mutant:
         raise MutantError(f"{path}: text after '--- end'")
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
-    return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""), fields.get("report_file", fields["file"]),
-                  fields.get("full_marks", ""))
+    return Mutant(path=path, original=original, mutant=mutant,
+                  **{"report_file": fields["file"], **fields, "arguments": shlex.split(fields["arguments"])})
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:

@@ -101,14 +101,14 @@ def _graded(header: str, cheats: List[Cheat], settings: grader.Settings, behind:
         print(f"{header}; isolation: {engine.honest.describe()}")
         if not behind:
             grade = engine.grade(chosen.solution.read_bytes())
-            failed += _say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))
+            failed += say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))
         settings.gate = not behind
         for cheat in cheats:
             grade = engine.grade(cheat.source)
             wrong = problem(grade, cheat.behind if behind else cheat.refused, None if behind else cheat.points)
             wrong = wrong or ("processes are left" if left_over(users) else "")
             wrong = wrong or ("the canary is gone" if not (CANARY / "file").is_file() else "")
-            failed += _say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)",
+            failed += say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)",
                            wrong and f"{wrong}\n{report.text(cheat.name, grade)}")
     return failed
 
@@ -155,7 +155,8 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _say(what: str, wrong: str) -> int:
+def say(what: str, wrong: str) -> int:
+    """Prints a line on a submission; returns 1 if its grade is wrong."""
     print(f"{'FAILED' if wrong else 'ok':6} {what}" + (f": {wrong}" if wrong else ""), flush=True)
     return 1 if wrong else 0
 

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / path) for path in ("tools", "course/grade")]
 import cases  # noqa: E402
 import grader  # noqa: E402
+from museum_test import say  # noqa: E402
 from tools import mutants  # noqa: E402
 import points  # noqa: E402
 import sandbox  # noqa: E402
@@ -115,17 +116,12 @@ def main() -> int:
                 verdicts = list(hand.verdicts(honest, list(hand.builds), checked=True))
                 hand.honest = {each.case: each for each in verdicts}
                 said = "; ".join(f"{each.case.name}: {each.why or each.race}" for each in verdicts if failed(each))
-                wrong += _said(f"the own {chosen.header}", said)
+                wrong += say(f"the own {chosen.header}", said)
             for mutant in mutants_of(chosen, names):
                 handed_in += 1
-                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", problem(hand, mutant, honest))
+                wrong += say(f"{mutant.path.stem} ({mutant.verdict})", problem(hand, mutant, honest))
     print(f"{handed_in} mutants, {wrong} not as expected")
     return 1 if wrong or not handed_in else 0
-
-
-def _said(what: str, fault: str) -> int:
-    print(f"{'FAILED' if fault else 'ok':6} {what}" + (f": {fault}" if fault else ""), flush=True)
-    return 1 if fault else 0
 
 
 if __name__ == "__main__":

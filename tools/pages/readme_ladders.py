@@ -1,6 +1,6 @@
 """The README's ladders: the result of each chapter, in one unit for each ladder, and the peers below it."""
 import math
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from tools.results import sparse_results
 from tools.chapters import Chapter
@@ -30,11 +30,6 @@ def measures_the_chapter(run: Dict) -> bool:
     if sparse_results.is_sparse(run):
         return bool(sparse_results.whole_sums(run))
     return "gpus_per_node" not in run["options"] or "processes" in run["options"]
-
-
-def ladder_columns(runs: Iterable[Dict]) -> List[Column]:
-    """The measured columns."""
-    return sorted(several_gpus(column_of(run) for run in runs))
 
 
 def machines_note(runs: List[Dict], columns: List[Column]) -> str:
@@ -144,7 +139,7 @@ def parts_of(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -
     ladder = LADDERS[which]
     shown = {name: chapter for name, chapter in sorted(chapters.items()) if chapter.part in ladder.parts}
     chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in shown}
-    columns = ladder_columns(run for runs in chosen.values() for run in runs)
+    columns = sorted(several_gpus(column_of(run) for runs in chosen.values() for run in runs))
     titles = [f"{ladder.unit}, {gpus} x {gpu}" for gpu, gpus in columns] or [ladder.unit]
     all_runs = [run for report in reports for run in report["runs"]]
     rows, notes = [], ""

@@ -14,9 +14,8 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from tools.results import sparse_results
 from tools.chapters import operation_of
+from tools.results.sparse_results import Result, Run
 
-Run = Dict[str, Any]  # the JSON of one program's --json
-Result = Dict[str, Any]  # one of its results
 Column = Tuple[str, int]  # the kind of GPU and how many of them
 
 

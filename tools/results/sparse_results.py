@@ -3,8 +3,8 @@
 and, as those of the other chapters, results with `section`."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-Run = Dict[str, Any]
-Result = Dict[str, Any]
+Run = Dict[str, Any]  # the JSON of one program's --json
+Result = Dict[str, Any]  # one of its results
 
 SIZES = ("rows", "features", "entries")
 # Variants of chapter 15 with another result: the sums stay with their owners; a rank fetches those of its own rows; the sums

@@ -18,9 +18,9 @@ class OwnProgramTest(FolderTest):
         for name in ("first.cu", "second.cu"):
             self.write(name, "int main() {}\n")
 
-    def configure(self, preset: str, source: Union[str, pathlib.Path]) -> None:
+    def configure(self, preset: str, source: Union[str, pathlib.Path], options: str = "") -> None:
         run = subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", f"-DOVERLAP_OWN_PROGRAM={source}",
-                              "-DOVERLAP_OWN_OPTIONS="],
+                              f"-DOVERLAP_OWN_OPTIONS={options}"],
                              cwd=REPOSITORY, capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
@@ -45,11 +45,7 @@ class OwnProgramTest(FolderTest):
     def test_words_of_the_compiler(self) -> None:
         more = self.folder / "second.cu"
         for preset in ("virtual", "race"):
-            run = subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build",
-                                  f"-DOVERLAP_OWN_OPTIONS=-I{self.folder};-DN=4;-fopenmp;{more}",
-                                  f"-DOVERLAP_OWN_PROGRAM={self.folder / 'first.cu'}"], cwd=REPOSITORY, capture_output=True,
-                                 text=True, check=False)
-            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            self.configure(preset, self.folder / "first.cu", f"-I{self.folder};-DN=4;-fopenmp;{more}")
             compiled = [line for line in self.commands("own_first").splitlines() if "tools/compile.py" in line]
             for source in (self.folder / "first.cu", more):
                 line, = [line for line in compiled if f"-c {source}" in line]

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Tests of ./lab bench on a stand-in machine: programs and sizes that run, what happens to their reports, and messages on
 failures."""
-import pathlib
 import sys
-import tempfile
 import time
 import unittest
 
 from bench_sandbox import LADDER, BenchTest
-from tools.lab.tests.lab_sandbox import REPOSITORY
+from tools.lab.tests.lab_sandbox import REPOSITORY, FolderTest
 
 sys.path.insert(0, str(REPOSITORY))
 from tools.results import bench  # noqa: E402
@@ -171,19 +169,18 @@ class VirtualGpusTest(BenchTest):
         self.assertEqual(self.started("02_gather_then_multiply"), [""])
 
 
-class NamesTest(unittest.TestCase):
+class NamesTest(FolderTest):
     def test_result_files(self) -> None:
         for gpu, name in (("NVIDIA H200", "h200-x8"), ("NVIDIA H100 80GB HBM3", "h100-80gb-hbm3-x8")):
             self.assertEqual(bench.file_name({"gpu": gpu, "gpus": "8"}), name)
 
     def test_a_program_that_hangs_is_ended_with_its_children(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            alive = pathlib.Path(folder) / "alive"
-            script = f"(sleep 3; touch {alive}) & wait"
-            ended = bench.call(["sh", "-c", script], pathlib.Path(folder) / "log", 1)
-            self.assertEqual(ended, (None, "not finished after 1 s"))
-            time.sleep(3)
-            self.assertFalse(alive.exists())
+        alive = self.folder / "alive"
+        script = f"(sleep 3; touch {alive}) & wait"
+        ended = bench.call(["sh", "-c", script], self.folder / "log", 1)
+        self.assertEqual(ended, (None, "not finished after 1 s"))
+        time.sleep(3)
+        self.assertFalse(alive.exists())
 
     def test_other_chapters_run_at_their_own_sizes(self) -> None:
         self.assertEqual(lines_of(Measure(), [2, 8]), [["--gpus", "2"], ["--gpus", "8"]])
