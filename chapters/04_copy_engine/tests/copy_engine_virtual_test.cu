@@ -7,6 +7,7 @@
 #include "04_copy_engine/experiments/transport_timing.cuh"
 #include "dense_virtual.hpp"
 #include "overlap/bench/split_only.hpp"
+#include "ownership.hpp"
 
 namespace overlap::copy_engine {
 namespace {
@@ -31,21 +32,8 @@ TEST_F(OnVirtualGpus, AHundredCallsFollowEachOtherInSeveralSchedules) {
 }
 
 TEST_F(OnVirtualGpus, TheCallerMayOverwriteAAfterTheCall) {
-  in_random_schedules(20, [](std::uint64_t seed) {
-    run_ranks(2, [&](Rank& rank) {
-      const MatmulShape shape{40, 5, 40};
-      Problem problem(rank, shape, seed);
-      problem.fill_exact();
-      problem.poison_result();
-      Ring ring(rank, shape);
-      const DeviceBuffer<__half> a(rank.device(), 20 * 40);
-      CUDA_CHECK(cudaMemcpyAsync(a.data(), problem.a(), a.bytes(), cudaMemcpyDefault, rank.stream()));
-      ring.run(a.data(), problem.b(), problem.c(), rank.stream());
-      CUDA_CHECK(cudaMemsetAsync(a.data(), 0xFF, a.bytes(), rank.stream()));
-      rank.synchronize(rank.stream());
-      const Verification found = problem.compare_exact(false);
-      EXPECT_TRUE(found.ok()) << describe(found);
-    });
+  in_random_schedules(20, [](std::uint64_t) {
+    run_ranks(2, [](Rank& rank) { expect_caller_owns_matrices_on<Ring, Problem>(rank, {40, 5, 40}); });
   });
 }
 

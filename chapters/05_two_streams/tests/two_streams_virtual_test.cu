@@ -9,6 +9,7 @@
 #include "05_two_streams/ring_two_streams.cuh"
 #include "dense_virtual.hpp"
 #include "overlap/bench/split_only.hpp"
+#include "ownership.hpp"
 
 namespace overlap::two_streams::virtual_gpus {
 namespace {
@@ -29,39 +30,12 @@ TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
   }
 }
 
-/// Work in `stream` makes A and B right before the call: both streams and the transfers must wait for it.
-template <typename Algorithm, typename... More>
-void expect_to_start_after_the_stream(More... more) {
-  run_ranks(4, [&](Rank& rank) {
-    const MatmulShape shape{19, 17, 11};
-    Problem problem(rank, shape, 1);
-    Algorithm algorithm(rank, shape, more...);
-    problem.fill_exact();
-    problem.poison_result();
-    const auto rows = balanced_share(shape.m, 4, rank.id()).size(),
-               columns = balanced_share(shape.n, 4, rank.id()).size();
-    const DeviceBuffer<__half> a(rank.device(), rows * shape.k), b(rank.device(), shape.k * columns);
-    const cudaStream_t stream = rank.stream();
-    for (const DeviceBuffer<__half>* of : {&a, &b})
-      CUDA_CHECK(cudaMemsetAsync(of->data(), 0xFF, of->bytes(), stream));
-    rank.synchronize(stream);
-    rank.barrier();
-    CUDA_CHECK(cudaMemcpyAsync(a.data(), problem.a(), a.bytes(), cudaMemcpyDefault, stream));
-    CUDA_CHECK(cudaMemcpyAsync(b.data(), problem.b(), b.bytes(), cudaMemcpyDefault, stream));
-    algorithm.run(a.data(), b.data(), problem.c(), stream);
-    // A and B may be reused right after the call.
-    CUDA_CHECK(cudaMemsetAsync(a.data(), 0xFF, a.bytes(), stream));
-    CUDA_CHECK(cudaMemsetAsync(b.data(), 0xFF, b.bytes(), stream));
-    rank.synchronize(stream);
-    const Verification found = problem.compare_exact(false);
-    EXPECT_TRUE(found.ok()) << describe(found);
-  });
-}
-
 TEST_F(OnVirtualGpus, BothStreamsStartAfterTheCallersAndEndBeforeIt) {
   in_random_schedules(20, [](std::uint64_t seed) {
-    expect_to_start_after_the_stream<Ring>();
-    expect_to_start_after_the_stream<Opened>(kOpenings[seed % 5]);
+    run_ranks(4, [seed](Rank& rank) {
+      expect_caller_owns_matrices_on<Ring, Problem>(rank, {19, 17, 11});
+      expect_caller_owns_matrices_on<Opened, Problem>(rank, {19, 17, 11}, kOpenings[seed % 5]);
+    });
   });
 }
 
