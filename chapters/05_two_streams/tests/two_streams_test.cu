@@ -19,10 +19,6 @@ void expect_all_right_of(int ranks, const std::vector<MatmulShape>& shapes, std:
                          int calls = 1, More... more) {
   expect_all_right<Algorithm<T>, GatherProblem<T>>(ranks, shapes, seed, calls, more...);
 }
-template <typename T, template <typename> class Algorithm, typename... More>
-void expect_right_of(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
-  expect_right<Algorithm<T>, GatherProblem<T>>(ranks, whole, seed, calls, more...);
-}
 
 class OnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(TwoStreams, OnRanks, testing::Values(1, 2, 3, 4, 8),
@@ -48,9 +44,9 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
-  expect_right_of<float, RingTwoStreams>(GetParam(), {13, 6, 5}, 1, calls_at_once(50));
+  expect_all_right_of<float, RingTwoStreams>(GetParam(), {{13, 6, 5}}, 1, calls_at_once(50));
   for (const Opening opening : kOpenings)
-    expect_right_of<float, PullWithOpening>(GetParam(), {13, 6, 5}, 1, calls_at_once(10), opening);
+    expect_all_right_of<float, PullWithOpening>(GetParam(), {{13, 6, 5}}, 1, calls_at_once(10), opening);
 }
 
 /// cuBLAS guarantees the same bits in each run only if each stream has its own handle.

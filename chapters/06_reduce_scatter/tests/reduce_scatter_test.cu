@@ -98,21 +98,15 @@ std::vector<T> result_on_normals(int ranks, MatmulShape whole) {
   return all;
 }
 
-template <Floating T>
-MatmulNorms norms_of(MatmulShape whole, std::vector<T>& a, std::vector<T>& b) {
-  a.resize(static_cast<std::size_t>(whole.m * whole.k));
-  b.resize(static_cast<std::size_t>(whole.k * whole.n));
-  fill_normal<T>(a, whole_matrix(whole.m, whole.k), 5);
-  fill_normal<T>(b, whole_matrix(whole.k, whole.n), 6);
-  return matmul_norms(whole, std::span<const T>(a), std::span<const T>(b));
-}
-
 /// All elements within the bound that the page gives for that variant, against sums in f64.
 template <typename Algorithm, Floating T>
 void expect_within_bound(int ranks, const char* variant) {
   const MatmulShape whole = {33, 37, 129};
-  std::vector<T> a, b;
-  const MatmulNorms norms = norms_of(whole, a, b);
+  std::vector<T> a(static_cast<std::size_t>(whole.m * whole.k)),
+      b(static_cast<std::size_t>(whole.k * whole.n));
+  fill_normal<T>(a, whole_matrix(whole.m, whole.k), 5);
+  fill_normal<T>(b, whole_matrix(whole.k, whole.n), 6);
+  const MatmulNorms norms = matmul_norms(whole, std::span<const T>(a), std::span<const T>(b));
   std::vector<double> right(static_cast<std::size_t>(whole.m * whole.n));
   reference_matmul<T, double>(whole, a, b, right);
   const std::vector<T> found = result_on_normals<Algorithm, T>(ranks, whole);

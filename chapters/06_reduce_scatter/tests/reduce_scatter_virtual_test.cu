@@ -6,6 +6,7 @@
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_virtual.hpp"
+#include "overlap/gpu/host_copy.hpp"
 
 namespace overlap::reduce_scatter {
 namespace {
@@ -48,9 +49,8 @@ std::vector<std::uint32_t> sum_of_normals(std::uint64_t schedule) {
     problem.fill_normal();
     algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
     rank.synchronize(rank.stream());
-    std::vector<std::uint32_t>& part = parts[static_cast<std::size_t>(rank.id())];
-    part.resize(problem.reference().size());
-    CUDA_CHECK(cudaMemcpy(part.data(), problem.c(), part.size() * sizeof(float), cudaMemcpyDeviceToHost));
+    parts[static_cast<std::size_t>(rank.id())] =
+        on_host(reinterpret_cast<const std::uint32_t*>(problem.c()), std::ssize(problem.reference()));
   });
   std::vector<std::uint32_t> all;
   for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());

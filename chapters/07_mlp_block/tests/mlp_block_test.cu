@@ -8,6 +8,7 @@
 
 #include "mlp_run.hpp"
 #include "overlap/bench/dense_bench.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "overlap/program/options.hpp"
 
 namespace overlap::mlp_block {
@@ -29,12 +30,6 @@ class Kernels : public testing::Test {
   static void upload(const std::vector<T>& from, T* to) {
     CUDA_CHECK(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
-  static std::vector<T> download(const T* from, std::size_t count) {
-    CUDA_CHECK(cudaDeviceSynchronize());
-    std::vector<T> values(count);
-    CUDA_CHECK(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-  }
   /// Rounding to T once, and some in f32. `slack`: relative error in f32.
   static double allowed(double right, double slack = 0x1p-20) {
     const double u = std::same_as<T, float> ? 0 : std::same_as<T, __half> ? 0x1p-11 : 0x1p-8;
@@ -53,7 +48,7 @@ TYPED_TEST(Kernels, ActivateIsTheFunctionAtEveryAlignment) {
         const std::vector<T> in = this->values(count + 1, 12);  // the last element must not change
         this->upload(in, memory.data() + offset);
         activate(memory.data() + offset, count, activation, nullptr);
-        const std::vector<T> out = this->download(memory.data() + offset, in.size());
+        const std::vector<T> out = on_host(memory.data() + offset, in.size());
         for (int i = 0; i < count; ++i) {
           const double right = activated(activation, value_of(in[i]));
           // For large negative arguments GELU is an exponential, which multiplies the relative error by the
@@ -73,7 +68,7 @@ TYPED_TEST(Kernels, ActivationsKeepNan) {
   for (const Activation activation : {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf}) {
     this->upload({from_float<T>(NAN)}, memory.data());
     activate(memory.data(), 1, activation, nullptr);
-    EXPECT_TRUE(is_nan(this->download(memory.data(), 1)[0]));
+    EXPECT_TRUE(is_nan(on_host(memory.data(), 1)[0]));
   }
 }
 
@@ -88,7 +83,7 @@ TYPED_TEST(Kernels, NormaliseIsRmsNormForAnyRowsAndAlignment) {
       this->upload(x, memory.data() + offset);
       this->upload(gain, gains.data());
       normalise(memory.data() + offset, gains.data(), out, 3, h, 1e-5f, nullptr);
-      const std::vector<T> found = this->download(out, count);
+      const std::vector<T> found = on_host(out, count);
       const std::vector<double> right = reference_norm<T>(x, gain, 1e-5);
       for (std::size_t i = 0; i < count; ++i) {
         ASSERT_NEAR(value_of(found[i]), right[i], this->allowed(right[i])) << h << " in a row, element " << i;
@@ -107,7 +102,7 @@ TYPED_TEST(Kernels, AddResidualAtEveryAlignment) {
     this->upload(x, memory.data());
     this->upload(z, y);
     add_residual(memory.data(), y, y, static_cast<std::int64_t>(count), nullptr);
-    const std::vector<T> found = this->download(y, count);
+    const std::vector<T> found = on_host(y, count);
     for (std::size_t i = 0; i < count; ++i) {
       const double right = value_of(x[i]) + value_of(z[i]);
       ASSERT_NEAR(value_of(found[i]), right, this->allowed(right));
@@ -133,7 +128,7 @@ TYPED_TEST(Kernels, AddResidualWhereverTheThreeAre) {
     this->upload(z, memory.data() + begin(1));
     add_residual<T>(memory.data() + begin(0), memory.data() + begin(1), memory.data() + begin(2),
                     static_cast<std::int64_t>(count), nullptr);
-    const std::vector<T> found = this->download(memory.data() + 2 * room, room);
+    const std::vector<T> found = on_host(memory.data() + 2 * room, room);
     for (std::size_t i = 0; i < room; ++i) {
       const std::size_t element = i - (begin(2) - 2 * room);  // large before the first one
       const double right = element < count ? value_of(x[element]) + value_of(z[element]) : -77;

@@ -11,6 +11,7 @@
 
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "in_company.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "signalled_gemm_run.hpp"
 
 namespace overlap::gemm_on_signals {
@@ -101,14 +102,13 @@ TEST_P(OnRanks, AreRightWithColumnsOfB) {
     problem.fill_exact();
     problem.poison_result();
     const std::int64_t n = problem.product().n, k = whole.k;
-    std::vector<__half> rows(static_cast<std::size_t>(n * k)), columns(rows.size());
-    CUDA_CHECK(cudaMemcpy(rows.data(), problem.b(), rows.size() * sizeof(__half), cudaMemcpyDeviceToHost));
+    const std::vector<__half> rows = on_host(problem.b(), n * k);
+    std::vector<__half> columns(rows.size());
     for (std::int64_t i = 0; i < k; ++i) {
       for (std::int64_t j = 0; j < n; ++j)
         columns[static_cast<std::size_t>(j * k + i)] = rows[static_cast<std::size_t>(i * n + j)];
     }
-    const DeviceBuffer<__half> b(rank.device(), columns.size());
-    CUDA_CHECK(cudaMemcpy(b.data(), columns.data(), b.bytes(), cudaMemcpyHostToDevice));
+    const DeviceBuffer<__half> b = on_device(rank.device(), columns);
     CUDA_CHECK(cudaDeviceSynchronize());
     GemmOnSignals<__half, Major::kK> algorithm(rank, whole);
     algorithm.run(problem.a(), b.data(), problem.c(), rank.stream());

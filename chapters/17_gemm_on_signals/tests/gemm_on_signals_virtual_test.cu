@@ -44,10 +44,7 @@ __global__ void await_alone(Arrivals arrivals) { arrivals.await(0); }
 /// A kernel that waits for the signal of call `epoch` returns if the word has the value `word`, or if the run
 /// is stopped.
 void expect_no_wait(std::uint32_t word, std::uint32_t epoch, bool stopped = false) {
-  const DeviceBuffer<std::uint32_t> words(0, 1);
-  const DeviceBuffer<unsigned> stop(0, 1);
-  CUDA_CHECK(cudaMemset(stop.data(), stopped ? 1 : 0, stop.bytes()));
-  CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
+  const auto words = on_device(0, std::vector{word}), stop = on_device(0, std::vector{stopped ? 1U : 0U});
   await_alone<<<1, 1>>>({{}, 0, words.data(), epoch, stop.data()});
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the word is " << word << ", epoch " << epoch;
 }
@@ -67,13 +64,9 @@ __global__ void await_and_look(Arrivals arrivals, const volatile int* came, int*
 
 /// A word that has an earlier value is raised late: behind the wait there is what came before it was raised.
 void expect_wait(std::uint32_t word, std::uint32_t epoch) {
-  const DeviceBuffer<std::uint32_t> words(0, 1);
-  const DeviceBuffer<unsigned> stop(0, 1);
-  const DeviceBuffer<int> sink(0, 1), came(0, 1), found(0, 1);
-  for (const auto* buffer : {&sink, &came, &found})
-    CUDA_CHECK(cudaMemset(buffer->data(), 0, buffer->bytes()));
-  CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
-  CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
+  const auto words = on_device(0, std::vector{word}), stop = on_device(0, std::vector{0U});
+  const std::vector<int> zero = {0};
+  const auto sink = on_device(0, zero), came = on_device(0, zero), found = on_device(0, zero);
   CUDA_CHECK(cudaDeviceSynchronize());
   const Stream waiting(0), raising(0);
   await_and_look<<<1, 1, 0, waiting>>>({{}, 0, words.data(), epoch, stop.data()}, came.data(), found.data());

@@ -12,6 +12,7 @@
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_run.hpp"
 #include "in_company.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "ownership.hpp"
 #include "stopped_run.hpp"
 
@@ -188,14 +189,11 @@ TEST(NothingToMove, IsNoKernelAndZerosWithoutDepth) {
     RingInKernel<__half> none(rank, {0, 16, 8});
     none.run(nothing.data(), nothing.data(), c.data(), rank.stream());
     rank.synchronize(rank.stream());
-    std::vector<__half> found(40);
-    CUDA_CHECK(cudaMemcpy(found.data(), c.data(), c.bytes(), cudaMemcpyDeviceToHost));
-    for (const __half value : found) EXPECT_TRUE(is_nan(value));
+    for (const __half value : on_host(c.data(), 5 * 8)) EXPECT_TRUE(is_nan(value));
     RingAhead<__half> sums_of_nothing(rank, {5, 16, 0});
     sums_of_nothing.run(nothing.data(), nothing.data(), c.data(), rank.stream());
     rank.synchronize(rank.stream());
-    CUDA_CHECK(cudaMemcpy(found.data(), c.data(), c.bytes(), cudaMemcpyDeviceToHost));
-    for (const __half value : found) EXPECT_EQ(value_of(value), 0);
+    for (const __half value : on_host(c.data(), 5 * 8)) EXPECT_EQ(value_of(value), 0);
   });
 }
 
