@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "04_copy_engine/first_push.cuh"
+#include "overlap/bench/device_data.hpp"
 #include "overlap/data/verify.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/check_nccl.hpp"
@@ -56,10 +57,7 @@ inline void put_message(Rank& rank, void* to, const std::vector<int>& values) {
 /// hook.
 inline void require_message(Rank& rank, const void* from, const std::vector<int>& sent,
                             const std::string& name, bool corrupt = false) {
-  std::vector<int> found(sent.size());
-  CUDA_CHECK(
-      cudaMemcpyAsync(found.data(), from, found.size() * sizeof(int), cudaMemcpyDeviceToHost, rank.stream()));
-  rank.synchronize(rank.stream());
+  std::vector<int> found = download(rank, static_cast<const int*>(from), std::ssize(sent));
   if (corrupt) corrupt_one_element(std::span<int>(found));
   require_right(compare_matrices(std::span<const int>(sent), std::span<const int>(found),
                                  static_cast<std::int64_t>(sent.size())),

@@ -12,6 +12,7 @@
 
 #include "08_sparse_baselines/experiments/transport.cuh"
 #include "overlap/bench/bench.hpp"
+#include "overlap/bench/device_data.hpp"
 #include "overlap/bench/metrics.hpp"
 #include "overlap/data/verify.hpp"
 #include "overlap/program/options.hpp"
@@ -43,7 +44,8 @@ class TransportBench final : public Bench {
       variant.call = [this, transport](cudaStream_t stream) {
         transport->run(in_.data(), out_.data(), stream);
       };
-      variant.poison = [this](Data) { poison(); };
+      // The result of an earlier call must not pass for that of the last one.
+      variant.poison = [this](Data) { fill_with_nan(ranked(), out_); };
       variant.compare = [this, name](Data) { compare(name); };
       return variant;
     });
@@ -62,20 +64,10 @@ class TransportBench final : public Bench {
     return all;
   }
 
-  void fill(Data) override {
-    CUDA_CHECK(cudaMemcpy(in_.data(), values(transport_value, ranked().id()).data(), in_.bytes(),
-                          cudaMemcpyHostToDevice));
-  }
-
-  /// The result of an earlier call must not pass for that of the last one.
-  void poison() {
-    CUDA_CHECK(cudaMemsetAsync(out_.data(), 0xFF, out_.bytes(), ranked().stream()));
-    ranked().synchronize(ranked().stream());
-  }
+  void fill(Data) override { upload(ranked(), values(transport_value, ranked().id()), in_); }
 
   void compare(const std::string& name) {
-    std::vector<T> found(out_.size());
-    CUDA_CHECK(cudaMemcpy(found.data(), out_.data(), out_.bytes(), cudaMemcpyDeviceToHost));
+    std::vector<T> found = download(ranked(), out_.data(), elements_);
     if (settings().corrupt) corrupt_one_element(std::span<T>(found));
     const std::vector<T> expected = values(transport_sum, ranked().size());
     require_right(compare_matrices(std::span<const T>(expected), std::span<const T>(found), elements_), name);

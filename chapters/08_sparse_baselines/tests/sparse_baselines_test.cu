@@ -255,8 +255,7 @@ void expect_transported(int ranks) {
       std::vector<T> values;
       for (std::int64_t i = 0; i < elements; ++i)
         values.push_back(from_float<T>(transport_value(i, rank.id())));
-      const DeviceBuffer<T> in(rank.device(), values.size()), out(rank.device(), values.size());
-      CUDA_CHECK(cudaMemcpy(in.data(), values.data(), in.bytes(), cudaMemcpyHostToDevice));
+      const DeviceBuffer<T> in = on_device(rank.device(), values), out(rank.device(), values.size());
       rank.barrier();  // the memory of the transport before is freed
       Transport<T> transport(rank, elements);
       for (int call = 0; call < 3; ++call) {

@@ -13,6 +13,7 @@
 #include "15_sparse_beyond/experiments/chunked_all_reduce.cuh"
 #include "15_sparse_beyond/experiments/passes.cuh"
 #include "15_sparse_beyond/range_owners.cuh"
+#include "overlap/bench/device_data.hpp"
 #include "overlap/bench/sparse_bench.hpp"
 #include "overlap/data/verify.hpp"
 #include "overlap/gpu/check.hpp"
@@ -111,10 +112,7 @@ class AheadBench final : public SparseBenchBase {
   void fill(Data data) override {
     std::vector<float> values(gradient_.size());
     data_.fill<float>(rank().id(), data == Data::kExact ? SparseValues::kExact : SparseValues::kReal, values);
-    if (!values.empty()) {
-      CUDA_CHECK(cudaMemcpy(gradient_.data(), values.data(), gradient_.bytes(), cudaMemcpyHostToDevice));
-    }
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));  // from pageable memory: the copy may still be under way
+    upload(rank(), values, gradient_);
     rank().barrier();
   }
 

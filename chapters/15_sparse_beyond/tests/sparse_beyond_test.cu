@@ -182,12 +182,9 @@ TEST_P(OnRanks, APlanServesSeveralGradients) {
   const SparseShape shape{200, 3, 20};
   run_ranks(GetParam(), [&](Rank& rank) {
     const SparseData first(shape, rank.size(), RowPattern::kUneven, 3, 6);
-    const SparseData second(shape, {[&] {
-                              Entries entries;
-                              for (int of = 0; of < rank.size(); ++of) entries.push_back(first.entries(of));
-                              return entries;
-                            }()},
-                            7);  // the same rows, other values
+    Entries entries;
+    for (int of = 0; of < rank.size(); ++of) entries.push_back(first.entries(of));
+    const SparseData second(shape, entries, 7);  // the same rows, other values
     const DeviceGradient<std::int32_t, float> gradients[] = {{rank, first, SparseValues::kExact},
                                                              {rank, second, SparseValues::kExact}};
     ContributorOwnersAllReduce<std::int32_t, float> owners(rank, shape);
