@@ -72,22 +72,17 @@ TEST(RunAndReportTest, SuccessIsSilent) {
   EXPECT_EQ(error.str(), "");
 }
 
+void expect_outcome(const Outcome& outcome, int status, const std::string& error) {
+  EXPECT_EQ(outcome.status, status);
+  EXPECT_EQ(outcome.error, error);
+}
+
 TEST(RunAndReportTest, EachExceptionHasItsStatusAndSentence) {
-  Outcome outcome = outcome_of<WrongResult>("C is wrong");
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_EQ(outcome.error, "99_test: wrong result: C is wrong\n");
-  outcome = outcome_of<UsageError>("too large");
-  EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.error, "99_test: too large\n");
-  outcome = outcome_of<Skip>("no NCCL");
-  EXPECT_EQ(outcome.status, 77);
-  EXPECT_EQ(outcome.error, "99_test: skipped: no NCCL\n");
-  outcome = outcome_of<std::bad_alloc>();
-  EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.error, "99_test: not enough host memory\n");
-  outcome = outcome_of<std::logic_error>("a bug");
-  EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.error, "99_test: a bug\n");
+  expect_outcome(outcome_of<WrongResult>("C is wrong"), 1, "99_test: wrong result: C is wrong\n");
+  expect_outcome(outcome_of<UsageError>("too large"), 2, "99_test: too large\n");
+  expect_outcome(outcome_of<Skip>("no NCCL"), 77, "99_test: skipped: no NCCL\n");
+  expect_outcome(outcome_of<std::bad_alloc>(), 2, "99_test: not enough host memory\n");
+  expect_outcome(outcome_of<std::logic_error>("a bug"), 2, "99_test: a bug\n");
   std::ostringstream error;
   EXPECT_EQ(run_and_report(
                 "99_test", [] { throw 5; }, error),
