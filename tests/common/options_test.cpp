@@ -20,9 +20,10 @@ ChapterInfo chapter() {
           .types = {ElementType::kInt32, ElementType::kBf16}};
 }
 
-std::optional<Options> parse(std::vector<const char*> words, std::ostream& out) {
+std::optional<Options> parse(std::vector<const char*> words, std::ostream& out,
+                             const ChapterInfo& info = chapter()) {
   words.insert(words.begin(), "99_test");
-  return parse_options(static_cast<int>(words.size()), words.data(), chapter(), out);
+  return parse_options(static_cast<int>(words.size()), words.data(), info, out);
 }
 
 Options parsed(const std::vector<const char*>& words) {
@@ -104,14 +105,13 @@ TEST(OptionsTest, SizesBeyond32Bits) {
   EXPECT_EQ(options.shape, (MatmulShape{65536, 65537, 3000000000}));
 }
 
-std::optional<Options> parse_with_nccl(std::vector<const char*> words, bool newer_modes) {
+std::optional<Options> parse_with_nccl(const std::vector<const char*>& words, bool newer_modes) {
   ChapterInfo info = chapter();
   info.has_nccl_modes = true;
   info.variants = {"nccl", "communication_only"};
   if (newer_modes) info.variants = {"nccl", "nccl_registered", "nccl_copy_engine", "communication_only"};
-  words.insert(words.begin(), "99_test");
   std::ostringstream out;
-  return parse_options(static_cast<int>(words.size()), words.data(), info, out);
+  return parse(words, out, info);
 }
 
 TEST(OptionsTest, AModeOfNcclKeepsItsVariant) {
@@ -231,11 +231,9 @@ TEST(OptionsTest, ListOfAChapterWithoutVariants) {
   ChapterInfo info = chapter();
   info.variants.clear();
   std::ostringstream out;
-  const char* list[] = {"99_test", "--list"};
-  EXPECT_FALSE(parse_options(2, list, info, out).has_value());
+  EXPECT_FALSE(parse({"--list"}, out, info).has_value());
   EXPECT_EQ(out.str(), "");
-  const char* only[] = {"99_test", "--only", "x"};
-  EXPECT_THROW(parse_options(3, only, info, out), UsageError);
+  EXPECT_THROW(parse({"--only", "x"}, out, info), UsageError);
 }
 
 TEST(OptionsTest, Help) {
