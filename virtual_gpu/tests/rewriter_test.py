@@ -290,8 +290,9 @@ def refusal_test(source, message):
     return test
 
 
-for case, (text_, message_) in REFUSED.items():
-    setattr(Refusals, "test_refuses_" + case, refusal_test(text_, message_))
+for message_, sources in REFUSED.items():
+    for case, source_ in sources.items():
+        setattr(Refusals, "test_refuses_" + case, refusal_test(source_, message_))
 
 if __name__ == "__main__":
     run_tests()
