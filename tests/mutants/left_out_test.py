@@ -4,14 +4,14 @@ import contextlib
 import io
 import pathlib
 import sys
-import tempfile
 import textwrap
 import unittest
 from typing import List, Sequence
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import left_out  # noqa: E402
 from left_out import Listed  # noqa: E402
+from tests.programs.support import FolderTest  # noqa: E402
 
 SOURCE = "record();\nwait();\nsynchronize();  // the end\nsend_and_receive();\n"
 PROGRAM = """
@@ -36,24 +36,17 @@ PROGRAM = """
 """
 
 
-class LeftOutTest(unittest.TestCase):
+class LeftOutTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        source = self.root / "chapters" / "01_ring" / "ring.cuh"
-        source.parent.mkdir(parents=True)
-        source.write_text(SOURCE)
-        self.program = self.root / "program.py"
-        self.program.write_text(f"#!{sys.executable}\n" + textwrap.dedent(PROGRAM))
+        super().setUp()
+        self.write("chapters/01_ring/ring.cuh", SOURCE)
+        self.program = self.write("program.py", f"#!{sys.executable}\n" + textwrap.dedent(PROGRAM))
         self.program.chmod(0o755)
         self.output = io.StringIO()
 
     def wrong(self, listed: Sequence[Listed], status: int = 0) -> List[str]:
-        start = self.root / "start"
-        start.write_text(f"#!/bin/sh\nROOT={self.root} STATUS={status} exec \"$@\"\n")
-        start.chmod(0o755)
-        chapter = left_out.Chapter("01_ring", str(start), str(self.program), "", "2,3", [], self.root)
+        start = self.script("start", f'ROOT={self.folder} STATUS={status} exec "$@"')
+        chapter = left_out.Chapter("01_ring", str(start), str(self.program), "", "2,3", [], self.folder)
         with contextlib.redirect_stdout(self.output):
             return left_out.judge(chapter, listed)
 
@@ -93,7 +86,7 @@ class LeftOutTest(unittest.TestCase):
                           "common/overlap/gpu/kernel_signals.hpp:2"])
 
     def test_a_list_that_cannot_be_read(self) -> None:
-        file = self.root / "left_out.txt"
+        file = self.folder / "left_out.txt"
         self.assertEqual(left_out.read_list(file), [])
         file.write_text("file: a.cuh\nline: b();\nwhy: c\n\nfile: a.cuh\nline: d();\nwhy: e\n")
         self.assertEqual(left_out.read_list(file), [Listed("a.cuh", "b();", "c"), Listed("a.cuh", "d();", "e")])

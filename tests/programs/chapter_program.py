@@ -2,7 +2,7 @@
 import json
 import re
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import counted
 from program_test_case import MOST_RANKS, ONCE, REPOSITORY, ProgramTestCase, up_to_most
@@ -223,6 +223,18 @@ class ChapterProgram(ProgramTestCase):
         for phase in phases:
             longest = min(call.ms_of(phase)) if phase == "all_reduce" else max(call.ms_of(phase))
             self.assertGreaterEqual(result[f"{phase}_ms"], 0.95 * longest, phase)
+
+    def assert_shared_out(self, one: str, eight: str, phases: Sequence[str] = ()) -> None:
+        """With sizes for eight blocks, each own kernel of the phases (unset: of all) takes about as long as with those for one: the
+        modelled GPU has eight SMs."""
+        def longest_us(sizes: str) -> Dict[Tuple[str, str], float]:
+            self.call_right("--gpus", "2", *sizes.split(), *ONCE, "--no-check", "--timeline", "trace.json")
+            calls = counted.calls_of(self.folder / "trace.json")
+            return {(variant, name): us for variant, call in calls.items() for name, us in call.longest_us(*phases).items()}
+        of_one, of_eight = longest_us(one), longest_us(eight)
+        self.assertTrue(of_eight)
+        for kernel, us in of_eight.items():
+            self.assertLess(us, 3 * of_one[kernel], kernel)
 
     def test_mutants_and_manifest_name_variants_that_there_are(self) -> None:
         """All variants named in the command lines of bench, pictures, tests and mutants exist."""

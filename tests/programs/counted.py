@@ -64,12 +64,12 @@ class Call:
         texts = {phase: " ".join(sorted(names)) for phase, names in phases.items()}
         return "; ".join(f"{phase}: {text}" if phase else text for phase, text in texts.items() if without.get(phase) != text)
 
-    def longest_us(self) -> Dict[str, float]:
-        """The time of each of the program's own kernels on the slowest GPU, by name."""
+    def longest_us(self, *phases: str) -> Dict[str, float]:
+        """The time of each of the program's own kernels on the slowest GPU, by name, in all phases or in `phases`."""
         longest: Dict[str, float] = {}
         for bar in (bar for gpu in self.bars for bar in self.kernels(gpu)):
             name = bar["args"]["what"]
-            if bar["cat"] == "kernel" and not name.startswith((LIBRARY, "cub::")):
+            if bar["cat"] == "kernel" and not name.startswith((LIBRARY, "cub::")) and (not phases or phase_of(bar) in phases):
                 longest[name] = max(longest.get(name, 0), bar["dur"])
         return longest
 

@@ -1,9 +1,8 @@
 """Tests that the programs of all dense chapters pass."""
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence
 
-import counted
 from chapter_program import LEFT_OUT, NO_NCCL, ChapterProgram
-from program_test_case import MOST_RANKS, ONCE
+from program_test_case import MOST_RANKS
 
 
 class DenseProgram(ChapterProgram):
@@ -71,20 +70,11 @@ class DenseProgram(ChapterProgram):
             if result["role"] == "algorithm" and self.backend == "virtual":  # modelled times are deterministic
                 self.assertGreater(result["ratio_to_gemm_only"], 1)
 
-    def longest_us(self, sizes: str) -> Dict[Tuple[str, str], float]:
-        """The times of own kernels, by variant and name."""
-        self.call_right("--gpus", "2", *sizes.split(), *ONCE, "--no-check", "--timeline", "trace.json")
-        calls = counted.calls_of(self.folder / "trace.json")
-        return {(variant, name): us for variant, call in calls.items() for name, us in call.longest_us().items()}
-
     def test_elements_are_shared_out_among_blocks(self) -> None:
         """Eight blocks' work takes about as long as one block's, because the modelled GPU has eight SMs."""
         if self.backend != "virtual" or not self.one_block_and_eight:
             self.skipTest("in the model, of kernels that take elements or rows")
-        one, eight = map(self.longest_us, self.one_block_and_eight)
-        self.assertTrue(eight)
-        for kernel, us in eight.items():
-            self.assertLess(us, 3 * one[kernel], kernel)
+        self.assert_shared_out(*self.one_block_and_eight)
 
     def test_schedules(self) -> None:
         self.assert_same_seed_same_schedule("5")

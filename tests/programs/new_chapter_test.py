@@ -10,24 +10,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Set
 
-from support import REPOSITORY
+from support import REPOSITORY, repository_files
 NAME, NUMBER, HEADER = "29_my_idea", "29", "my_idea"
 ADDED = {f"chapters/{NAME}/chapter.json", f"chapters/{NAME}/{HEADER}.cuh", f"chapters/{NAME}/main.cu", f"chapters/{NAME}/README.md",
          f"chapters/{NAME}/tests/{NAME[3:]}_test.cu", f"chapters/{NAME}/tests/{NAME[3:]}_program.py",
          f"chapters/{NAME}/mutants/rows_of_the_first_rank.mutant"}
 EXPERIMENT = "29_sizes"
-
-
-def tracked() -> List[str]:
-    """The repository's files: git's list, or without git all but the build's."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY,
-                            capture_output=True, check=False) if shutil.which("git") else None
-    if listed is not None and listed.returncode == 0:
-        return [name for name in listed.stdout.decode().split("\0") if name]
-    return [path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.rglob("*")
-            if not {".git", ".deps", "build", "__pycache__"} & set(path.relative_to(REPOSITORY).parts)]
 
 
 class NewChapterTest(unittest.TestCase):
@@ -39,10 +29,10 @@ class NewChapterTest(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name).resolve() / "repository"
-        for name in tracked():
-            if (REPOSITORY / name).is_file():
-                (cls.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(REPOSITORY / name, cls.folder / name)
+        for path in repository_files():
+            copy = cls.folder / path.relative_to(REPOSITORY)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
         if (REPOSITORY / ".deps").is_dir():
             (cls.folder / ".deps").symlink_to((REPOSITORY / ".deps").resolve())
         cls.before = cls.contents()

@@ -4,16 +4,14 @@ missing."""
 import importlib.util
 import math
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from typing import Any, Dict, List, Sequence
 from unittest import mock
 
-from support import REPOSITORY
+from support import REPOSITORY, FolderTest
 PEERS = REPOSITORY / "tests" / "peers"
 sys.path.insert(0, str(PEERS))
 import jax_peer  # noqa: E402
@@ -284,47 +282,42 @@ class PyTorchTest(unittest.TestCase):
                 pytorch_peer.require_right(FakeTorch(others), "a", call(*values), expected)
 
 
-class ScriptTest(unittest.TestCase):
+class ScriptTest(FolderTest):
     """The scripts themselves, on a PATH without a GPU."""
 
-    def call(self, script: str, *arguments: str, smi: str = "exit 9") -> "subprocess.CompletedProcess[str]":
-        with tempfile.TemporaryDirectory() as folder:
-            tool = pathlib.Path(folder) / "nvidia-smi"
-            tool.write_text(f"#!/bin/sh\n{smi}\n")
-            tool.chmod(0o755)
-            environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin"}
-            return subprocess.run([sys.executable, str(PEERS / script), *arguments], capture_output=True, text=True,
-                                  env=environment, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    def setUp(self) -> None:
+        super().setUp()
+        self.script("nvidia-smi", "exit 9")
+
+    def call(self, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        """Runs Python; `more`: environment variables."""
+        return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60,
+                              env={**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin", **more}, check=False)
 
     def test_not_run(self) -> None:
         sizes = ["--m", "64", "--n", "64", "--k", "64"]
         for script, module, name, arguments in (("pytorch_peer.py", "torch", "PyTorch", sizes), ("jax_peer.py", "jax", "JAX", sizes),
                                                 ("pytorch_sparse_peer.py", "torch", "PyTorch", [])):
-            done = self.call(script, *arguments)
+            done = self.call(str(PEERS / script), *arguments)
             reason = "no GPU answers (nvidia-smi)" if importlib.util.find_spec(module) else f"{name} is not installed"
             self.assertEqual((done.returncode, done.stdout, done.stderr), (77, f"not run: {reason}\n", ""))
 
     def test_too_few_gpus_and_uneven_shares(self) -> None:
-        program = ("import sys, types; sys.path.insert(0, {path!r}); import peer; sys.argv[1:] = {arguments!r};"
-                   "sys.exit(peer.run_peer('X', '', '', {{'mlp_block': ['a']}}, lambda: None, lambda case: 1, None))")
-        with tempfile.TemporaryDirectory() as folder:
-            tool = pathlib.Path(folder) / "nvidia-smi"
-            tool.write_text("#!/bin/sh\necho NVIDIA H200, 580.1\necho NVIDIA H200, 580.1\n")
-            tool.chmod(0o755)
-            for gpus, m, visible, sentence in (("4", "8", "", "4 GPUs asked for, 2 here"),
-                                               ("2", "8", "0", "2 GPUs asked for, 1 here"),
-                                               ("2", "7", "", "--m 7 is not a multiple of 2 GPUs")):
-                arguments = ["--gpus", gpus, "--m", m, "--n", "8", "--k", "8"]
-                environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": visible}
-                done = subprocess.run([sys.executable, "-c", program.format(path=str(PEERS), arguments=arguments)],
-                                      capture_output=True, text=True, env=environment, timeout=60, check=False)
-                self.assertEqual((done.returncode, done.stdout), (77, f"not run: {sentence}\n"), done.stderr)
+        program = ("import sys; import peer;"
+                   "sys.exit(peer.run_peer('X', '', '', {'mlp_block': ['a']}, lambda: None, lambda case: 1, None))")
+        self.script("nvidia-smi", "echo NVIDIA H200, 580.1\necho NVIDIA H200, 580.1")
+        for gpus, m, visible, sentence in (("4", "8", "", "4 GPUs asked for, 2 here"),
+                                           ("2", "8", "0", "2 GPUs asked for, 1 here"),
+                                           ("2", "7", "", "--m 7 is not a multiple of 2 GPUs")):
+            done = self.call("-c", program, "--gpus", gpus, "--m", m, "--n", "8", "--k", "8",
+                             PYTHONPATH=str(PEERS), CUDA_VISIBLE_DEVICES=visible)
+            self.assertEqual((done.returncode, done.stdout), (77, f"not run: {sentence}\n"), done.stderr)
 
     def test_unusable_options(self) -> None:
         for arguments in (["--m", "0", "--n", "1", "--k", "1"], ["--m", "1"], ["--operation", "sort"]):
-            self.assertEqual(self.call("pytorch_peer.py", *arguments).returncode, 2)
+            self.assertEqual(self.call(str(PEERS / "pytorch_peer.py"), *arguments).returncode, 2)
         for more in (["--entries", "9", "--rows", "8"], ["--only", "v7"], ["--gpus", "0"]):
-            self.assertEqual(self.call("pytorch_sparse_peer.py", *more).returncode, 2)
+            self.assertEqual(self.call(str(PEERS / "pytorch_sparse_peer.py"), *more).returncode, 2)
 
     def test_no_switch_of_multicast_is_set_to_on(self) -> None:
         text = "".join(path.read_text(encoding="utf-8") for path in sorted(PEERS.glob("*.py")))

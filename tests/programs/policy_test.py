@@ -3,13 +3,10 @@
 import graphlib
 import pathlib
 import re
-import shutil
-import subprocess
 import unittest
 from typing import Dict, Iterable, Iterator, List, Mapping, Set, Tuple
 
-from support import REPOSITORY, FolderTest
-NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
+from support import REPOSITORY, FolderTest, repository_files
 
 # Chapters compile unchanged for virtual and for real GPUs, so they must not test which of the two it is.
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|else)\b")
@@ -25,17 +22,6 @@ ABSOLUTE = re.compile(r"""(?:^|[\s"'`=(\[,:])/([A-Za-z][\w.-]*)/\w""")
 INCLUDE = re.compile(r"""^\s*#\s*include\s*["<]([^">]+)""")
 
 UPWARD = re.compile(r"""(?:^|[\s"'`=(\[<])((?:\.\./)+[\w./-]*)""")
-
-
-def files() -> List[pathlib.Path]:
-    """The repository's files: git's list, or without git all but the build's."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY,
-                            capture_output=True, check=False) if shutil.which("git") else None
-    if listed is not None and listed.returncode == 0:
-        found = [REPOSITORY / name for name in listed.stdout.decode().split("\0") if name]
-    else:
-        found = [path for path in REPOSITORY.rglob("*") if not NOT_OURS & set(path.relative_to(REPOSITORY).parts)]
-    return [path for path in found if path.is_file()]
 
 
 def lines(path: pathlib.Path) -> Iterator[Tuple[int, str]]:
@@ -165,14 +151,14 @@ def longer_than(most: int, paths: Iterable[pathlib.Path]) -> List[str]:
 
 class RepositoryTest(unittest.TestCase):
     def test_chapters_have_no_conditional_compilation(self) -> None:
-        sources = [path for path in files()
+        sources = [path for path in repository_files()
                    if REPOSITORY / "chapters" in path.parents and path.suffix in (".cu", ".cuh")]
         self.assertTrue(sources)
         self.assertEqual(conditionals(sources), [])
 
     def test_ranks_wait_for_each_other_only_by_what_knows_them(self) -> None:
         apart = (REPOSITORY / "common" / "overlap" / "gpu" / "backend",)
-        sources = [path for path in files() if path.suffix in (".cu", ".cuh", ".cpp", ".hpp")
+        sources = [path for path in repository_files() if path.suffix in (".cu", ".cuh", ".cpp", ".hpp")
                    and {REPOSITORY / "chapters", REPOSITORY / "common"} & set(path.parents)
                    and not set(apart) & set(path.parents)]
         self.assertGreater(len(sources), 30)
@@ -180,7 +166,7 @@ class RepositoryTest(unittest.TestCase):
 
     def test_sources_are_short(self) -> None:
         chapters = REPOSITORY / "chapters"
-        kinds = {SOURCE_LINES: [path for path in files() if path.suffix in SOURCES] + [REPOSITORY / "lab"],
+        kinds = {SOURCE_LINES: [path for path in repository_files() if path.suffix in SOURCES] + [REPOSITORY / "lab"],
                  LESSON_LINES: list(chapters.glob("[0-9][0-9]_*/*.cuh")), PROGRAM_LINES: list(chapters.glob("[0-9][0-9]_*/main.cu"))}
         for most, paths in kinds.items():
             self.assertGreaterEqual(len(paths), 20)
@@ -188,7 +174,7 @@ class RepositoryTest(unittest.TestCase):
 
     def test_folders_include_downwards_only(self) -> None:
         folders = {"virtual_gpu", "common", "chapters", "course", "tools", "examples"}
-        sources = [path for path in files() if path.relative_to(REPOSITORY).parts[0] in folders
+        sources = [path for path in repository_files() if path.relative_to(REPOSITORY).parts[0] in folders
                    and (path.suffix in (".cu", ".cuh", ".cpp", ".hpp", ".h", ".inl") or path.parent.name == "cuda")]
         self.assertGreater(len(sources), 500)
         self.assertEqual(against_the_arrows(REPOSITORY, sources), [])
@@ -198,13 +184,13 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(include_cycle(REPOSITORY, engine, modules(engine)), [])
 
     def test_tools_need_no_tests(self) -> None:
-        sources = [path for path in files() if path.suffix == ".py" and path.relative_to(REPOSITORY).parts[0] in ("tools", "course")
+        sources = [path for path in repository_files() if path.suffix == ".py" and path.relative_to(REPOSITORY).parts[0] in ("tools", "course")
                    and "tests" not in path.relative_to(REPOSITORY).parts]
         self.assertGreater(len(sources), 50)
         self.assertEqual([f"{path}:{number}" for path in sources for number, text in lines(path) if PYTHON_OF_TESTS.search(text)], [])
 
     def test_no_path_outside_the_repository(self) -> None:
-        ours = [path for path in files() if path != pathlib.Path(__file__).resolve()]
+        ours = [path for path in repository_files() if path != pathlib.Path(__file__).resolve()]
         self.assertGreater(len(ours), 10)
         self.assertEqual(foreign_paths(ours, REPOSITORY), [])
 

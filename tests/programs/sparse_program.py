@@ -1,9 +1,8 @@
 """Tests that the programs of all sparse chapters pass. Their common options are tested with chapter 08."""
 from typing import Any, Dict, List, Sequence, Tuple
 
-import counted
 from chapter_program import NO_NCCL, ChapterProgram
-from program_test_case import MOST_RANKS, ONCE, up_to_most
+from program_test_case import MOST_RANKS, up_to_most
 
 PATTERNS = ("zipf", "identical", "disjoint")
 # A table of a single row, on 8 ranks; one of two rows; and empty gradients.
@@ -72,28 +71,14 @@ class SparseProgram(ChapterProgram):
         result = self.assert_fails(77, (*shared, "--only", ",".join(self.all_right())), NO_NCCL)
         self.assertEqual(len(result.stderr.splitlines()), 1)
 
-    def durations(self, entries: int) -> Dict[Tuple[str, str], float]:
-        """Times of kernels that move rows, on the slower of two ranks, in microseconds, by variant and name."""
-        self.call_right("--gpus", "2", "--rows", "64", "--features", "64", "--entries", str(entries), "--duplicates", "0",
-                        "--pattern", "identical", *ONCE, "--no-check", "--timeline", "trace.json")
-        longest: Dict[Tuple[str, str], float] = {}
-        for variant, call in counted.calls_of(self.folder / "trace.json").items():
-            for bar in call.kernels(0) + call.kernels(1):
-                name = (variant, bar["args"]["what"])
-                if bar["cat"] == "kernel" and counted.phase_of(bar) in MOVING and not name[1].startswith("cub::"):
-                    longest[name] = max(longest.get(name, 0), bar["dur"])
-        return longest
-
     def test_rows_are_shared_out_among_blocks(self) -> None:
         """Eight rows take about as long as one, because the modelled GPU has eight SMs."""
         if self.backend != "virtual" or self.chapter.name != self.program.name:
             self.skipTest("in the model; an experiment's algorithms are its chapter's")
         if not self.kernels:
             self.skipTest("the chapter names no kernels")
-        one, eight = self.durations(1), self.durations(8)
-        self.assertTrue(eight)
-        for kernel, us in eight.items():
-            self.assertLess(us, 3 * one[kernel], kernel)
+        sizes = "--rows 64 --features 64 --duplicates 0 --pattern identical --entries"
+        self.assert_shared_out(f"{sizes} 1", f"{sizes} 8", MOVING)
 
     def cards(self, report: Dict[str, Any], *sizes: str) -> Dict[str, Dict[str, Any]]:
         """Cost cards of the drawn rows, because --cost does not know the duplicates."""

@@ -2,14 +2,27 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Union
+from typing import List, Union
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
+NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
+
+
+def repository_files() -> List[pathlib.Path]:
+    """The repository's files: git's list, or without git all but the build's."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY,
+                            capture_output=True, check=False) if shutil.which("git") else None
+    if listed is not None and listed.returncode == 0:
+        found = [REPOSITORY / name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        found = [path for path in REPOSITORY.rglob("*") if not NOT_OURS & set(path.relative_to(REPOSITORY).parts)]
+    return [path for path in found if path.is_file()]
 
 
 def real_gpus() -> int:

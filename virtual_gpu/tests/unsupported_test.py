@@ -26,10 +26,15 @@ def errors_of(source: str) -> List[str]:
 
 
 class UnsupportedTest(unittest.TestCase):
+    def names_of(self, macro: str, least: int, header: str = "unsupported.h") -> List[str]:
+        """What the header declares with the macro: more than `least` names."""
+        text = (INCLUDES / "vgpu" / header).read_text(encoding="utf-8")
+        names = re.findall(rf"^{macro}\((\w+),", text, re.MULTILINE)
+        self.assertGreater(len(names), least)
+        return names
+
     def test_each_function_is_refused_at_its_call(self) -> None:
-        header = (INCLUDES / "vgpu" / "unsupported.h").read_text(encoding="utf-8")
-        names = re.findall(r"^VGPU_UNSUPPORTED\((\w+),", header, re.MULTILINE) + ["__activemask"]
-        self.assertGreater(len(names), 20)
+        names = [*self.names_of("VGPU_UNSUPPORTED", 19), "__activemask"]
         calls = [f"  {name}({'' if name.startswith('_') else 'p, 1, &p'});" for name in names]
         found = errors_of("\n".join(["#include <cuda_runtime.h>", "void f(int* p) {", *calls, "}"]))
         self.assertEqual(len(found), len(names), found)
@@ -38,27 +43,21 @@ class UnsupportedTest(unittest.TestCase):
             self.assertIn(f"{name} is not supported on virtual GPUs: ", text)
 
     def test_each_function_of_an_element_type_is_refused_at_its_call(self) -> None:
-        header = (INCLUDES / "vgpu" / "unsupported.h").read_text(encoding="utf-8")
-        names = re.findall(r"^VGPU_UNSUPPORTED_OF\((\w+),", header, re.MULTILINE)
-        self.assertGreater(len(names), 5)
+        names = self.names_of("VGPU_UNSUPPORTED_OF", 5)
         found = errors_of("\n".join(["#include <cuda_runtime.h>", "void f() {", *(f"  {name}<int>();" for name in names), "}"]))
         self.assertEqual([place for place, _ in found], [f"x.cpp:{line}" for line in range(3, 3 + len(names))])
         for name, (_, text) in zip(names, found):
             self.assertIn(f"{name} is not supported on virtual GPUs: ", text)
 
     def test_each_type_is_refused_where_it_is_named(self) -> None:
-        header = (INCLUDES / "vgpu" / "unsupported.h").read_text(encoding="utf-8")
-        names = re.findall(r"^VGPU_UNSUPPORTED_TYPE\((\w+),", header, re.MULTILINE)
-        self.assertGreater(len(names), 15)
+        names = self.names_of("VGPU_UNSUPPORTED_TYPE", 15)
         found = dict(errors_of("\n".join(["#include <cuda_runtime.h>", *(f"{name}* p{name};" for name in names), ""])))
         self.assertEqual(list(found), [f"x.cpp:{line}" for line in range(2, 2 + len(names))])
         for name, text in zip(names, found.values()):
             self.assertRegex(text, rf"{name}\b.* is unavailable: not supported on virtual GPUs: ")
 
     def test_each_function_of_ptx_is_refused_at_its_call(self) -> None:
-        header = (INCLUDES / "vgpu" / "ptx_unsupported.h").read_text(encoding="utf-8")
-        names = re.findall(r"^VGPU_UNSUPPORTED_PTX\((\w+),", header, re.MULTILINE)
-        self.assertGreater(len(names), 25)
+        names = self.names_of("VGPU_UNSUPPORTED_PTX", 25, "ptx_unsupported.h")
         calls = [f"  {name}(1, p);" for name in names]
         forms = {"mbarrier_arrive(sem_relaxed, scope_cluster, space_cluster, b)": "mbarrier_arrive with sem_relaxed",
                  "mbarrier_arrive(sem_relaxed, scope_cta, space_shared, b, 1)": "mbarrier_arrive with sem_relaxed",
