@@ -24,8 +24,9 @@ __global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_
 
 __global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
 
-/// The function of each case, by the name of the case: true runs the correct program, false the bug.
-using Cases = std::map<std::string, std::function<void(bool fixed)>>;
+/// `fixed` runs the correct program instead of the bug.
+using Case = std::function<void(bool fixed)>;
+using Cases = std::map<std::string, Case>;
 
 /// The whole of main(). If `gpus` is given, an optional fourth argument sets it. Returns the exit status: 2
 /// for a wrong command line or a failed call.

@@ -97,18 +97,21 @@ void two_streams(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
+planted::Case in_one_block(void (*kernel)(int* data, bool fixed)) {
+  return [kernel](bool fixed) {
+    DeviceBuffer<int> data(0, kCount);
+    fill<<<1, kCount>>>(data.data(), 1);
+    kernel<<<1, kCount>>>(data.data(), fixed);
+    cudaDeviceSynchronize();
+  };
+}
+
 // ---- syncthreads: a thread reads the cell of shared memory that its neighbour writes --------------------
 __global__ void rotate(int* data, bool fixed) {
   __shared__ int cells[kCount];
   cells[threadIdx.x] = data[threadIdx.x];  // @syncthreads
   if (fixed) __syncthreads();
   data[threadIdx.x] = cells[(threadIdx.x + 1) % kCount];  // @syncthreads
-}
-void syncthreads(bool fixed) {
-  DeviceBuffer<int> data(0, kCount);
-  fill<<<1, kCount>>>(data.data(), 1);
-  rotate<<<1, kCount>>>(data.data(), fixed);
-  cudaDeviceSynchronize();
 }
 
 // ---- second_syncthreads: a thread refills its cell while a neighbour still reads it ---------------------
@@ -120,12 +123,6 @@ __global__ void rotate_twice(int* data, bool fixed) {
     data[threadIdx.x] = cells[(threadIdx.x + 1) % kCount];  // @second_syncthreads
     if (fixed) __syncthreads();
   }
-}
-void second_syncthreads(bool fixed) {
-  DeviceBuffer<int> data(0, kCount);
-  fill<<<1, kCount>>>(data.data(), 1);
-  rotate_twice<<<1, kCount>>>(data.data(), fixed);
-  cudaDeviceSynchronize();
 }
 
 // ---- histogram: all threads increment one counter -------------------------------------------------------
@@ -365,8 +362,8 @@ const planted::Cases kCases = {
     {"consumer_wait", consumer_wait},
     {"pulls_in_turn", pulls_in_turn},
     {"two_streams", two_streams},
-    {"syncthreads", syncthreads},
-    {"second_syncthreads", second_syncthreads},
+    {"syncthreads", in_one_block(rotate)},
+    {"second_syncthreads", in_one_block(rotate_twice)},
     {"histogram", histogram},
     {"source_overwritten", source_overwritten},
     {"early_read", early_read},

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "hopper_test.hpp"
 #include "overlap/gpu/stream.hpp"
-#include "phases.cuh"
 #include "planted.hpp"
 
 namespace {
@@ -18,8 +18,8 @@ namespace {
 using overlap::DeviceBuffer;
 using overlap::Event;
 using overlap::Stream;
-using phases::await_phase;
 using planted::fill;
+using semantics::await_phase, semantics::start_barrier;
 namespace ptx = cuda::ptx;
 using ptx::scope_cta, ptx::sem_release, ptx::space_cluster, ptx::space_global, ptx::space_shared;
 
@@ -29,35 +29,30 @@ constexpr std::uint32_t kTileBytes = kItems * sizeof(int);
 
 using Kernel = void (*)(int* from, int* to, unsigned* flag, bool fixed);
 
-/// Runs the kernel on two independent streams.
-void run(Kernel kernel, bool fixed, int blocks = 1) {
-  struct Setting {
-    DeviceBuffer<int> from{0, kCount}, to{0, kCount};
-    DeviceBuffer<unsigned> flag{0, 1};
-    Stream stream{0};
-  } settings[2];
-  for (Setting& s : settings) {
-    cudaMemsetAsync(s.from.data(), 0, s.from.bytes(), s.stream);
-    cudaMemsetAsync(s.flag.data(), 0, s.flag.bytes(), s.stream);
-    kernel<<<blocks, kItems, 0, s.stream>>>(s.from.data(), s.to.data(), s.flag.data(), fixed);
-  }
-  if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
+/// The case that runs the kernel on two independent streams.
+planted::Case on_two_streams(Kernel kernel, int blocks = 1) {
+  return [kernel, blocks](bool fixed) {
+    struct Setting {
+      DeviceBuffer<int> from{0, kCount}, to{0, kCount};
+      DeviceBuffer<unsigned> flag{0, 1};
+      Stream stream{0};
+    } settings[2];
+    for (Setting& s : settings) {
+      cudaMemsetAsync(s.from.data(), 0, s.from.bytes(), s.stream);
+      cudaMemsetAsync(s.flag.data(), 0, s.flag.bytes(), s.stream);
+      kernel<<<blocks, kItems, 0, s.stream>>>(s.from.data(), s.to.data(), s.flag.data(), fixed);
+    }
+    if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
+  };
 }
 
-__device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(barrier, count);
-    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
-  }
-  __syncthreads();
-}
-__device__ inline void expect(std::uint64_t* barrier) { phases::expect_bytes(barrier, kTileBytes); }
+__device__ inline void expect(std::uint64_t* barrier) { semantics::expect_bytes(barrier, kTileBytes); }
 
 // ---- bulk_wait: a tile is read before its copy has completed ---------------------------------------------
 __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
-  start(&full, 1);
+  start_barrier(&full, 1);
   if (threadIdx.x == 0) {
     expect(&full);
     ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_wait
@@ -66,7 +61,6 @@ __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   to[threadIdx.x] = tile[threadIdx.x];  // @bulk_wait
   if (!fixed) await_phase(&full, 0);
 }
-void bulk_wait(bool fixed) { run(use_tile, fixed); }
 
 // ---- bulk_init: no fence publishes the initialised mbarrier to bulk copies. Refused -----------------------
 __global__ void load_after_init(int* from, int* to, unsigned* /*flag*/, bool fixed) {
@@ -84,14 +78,13 @@ __global__ void load_after_init(int* from, int* to, unsigned* /*flag*/, bool fix
   await_phase(&full, 0);
   to[threadIdx.x] = tile[threadIdx.x];
 }
-void bulk_init(bool fixed) { run(load_after_init, fixed); }
 
 // ---- bulk_refill: a stage is refilled before its consumers have released it ------------------------------
 __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full[kTiles], empty[kStages];  // one phase of full[] for each tile
   alignas(128) __shared__ int stage[kStages][kItems];
-  for (std::uint64_t& barrier : full) start(&barrier, 1);
-  for (std::uint64_t& barrier : empty) start(&barrier, kItems);
+  for (std::uint64_t& barrier : full) start_barrier(&barrier, 1);
+  for (std::uint64_t& barrier : empty) start_barrier(&barrier, kItems);
   const auto fetch = [&](int tile) {
     const int s = tile % kStages;
     if (fixed) await_phase(&empty[s], tile / kStages + 1);
@@ -107,13 +100,12 @@ __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
     ptx::mbarrier_arrive(&empty[tile % kStages]);
   }
 }
-void bulk_refill(bool fixed) { run(refill, fixed); }
 
 // ---- bulk_parity: the wait names the parity of the phase before, which is complete -----------------------
 __global__ void wait_for_parity(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
-  start(&full, 1);
+  start_barrier(&full, 1);
   if (threadIdx.x == 0) {
     expect(&full);
     ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_parity
@@ -122,7 +114,6 @@ __global__ void wait_for_parity(int* from, int* to, unsigned* /*flag*/, bool fix
   to[threadIdx.x] = tile[threadIdx.x];  // @bulk_parity
   await_phase(&full, 0);
 }
-void bulk_parity(bool fixed) { run(wait_for_parity, fixed); }
 
 // ---- bulk_count: the mbarrier expects more bytes than the copy delivers. A deadlock ----------------------
 __global__ void expect_too_much(int* from, int* to, unsigned* /*flag*/, bool fixed) {
@@ -141,7 +132,6 @@ __global__ void expect_too_much(int* from, int* to, unsigned* /*flag*/, bool fix
   await_phase(&full, 0);
   to[threadIdx.x] = tile[threadIdx.x];
 }
-void bulk_count(bool fixed) { run(expect_too_much, fixed); }
 
 // ---- bulk_read: shared memory is overwritten before the bulk store has read it ---------------------------
 __global__ void write_again(int* /*from*/, int* to, unsigned* /*flag*/, bool fixed) {
@@ -158,7 +148,6 @@ __global__ void write_again(int* /*from*/, int* to, unsigned* /*flag*/, bool fix
     __syncthreads();
   }
 }
-void bulk_read(bool fixed) { run(write_again, fixed); }
 
 // ---- bulk_signal: a flag is raised before the bulk store's writes have completed -------------------------
 __global__ void store_and_signal(int* from, int* to, unsigned* flag, bool fixed) {
@@ -181,7 +170,6 @@ __global__ void store_and_signal(int* from, int* to, unsigned* flag, bool fixed)
     to[threadIdx.x] = from[threadIdx.x];  // @bulk_signal
   }
 }
-void bulk_signal(bool fixed) { run(store_and_signal, fixed, 2); }
 
 // ---- bulk_add, bulk_clear: sums are read or cleared while two streams add; the additions do not race -----
 constexpr int kAdders = 3;
@@ -211,14 +199,7 @@ void run_additions(bool read, bool fixed) {
   Event added[2]{Event{0}, Event{0}};
   cudaMemset(sums.data(), 0, sums.bytes());
   cudaDeviceSynchronize();
-  CUtensorMap map{};
-  const cuuint64_t size = kItems, stride = 0;
-  const cuuint32_t box = kItems, one = 1;
-  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 1, sums.data(), &size, &stride, &box, &one,
-                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                             CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
-    throw std::runtime_error("no tensor map");
+  const CUtensorMap map = semantics::map_of<int>({sums.data(), {kItems}, {}, {kItems}});
   for (int i = 0; i < 2; ++i) {
     add_up<int><<<kAdders, kItems, 0, adding[i]>>>(map, 1);
     cudaEventRecord(added[i], adding[i]);
@@ -243,13 +224,12 @@ __global__ void store_unfenced(int* /*from*/, int* to, unsigned* /*flag*/, bool 
     ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
   }
 }
-void bulk_fence_shared(bool fixed) { run(store_unfenced, fixed); }
 
 // ---- bulk_fence_flag: no proxy fence between a flag and the bulk load of the data that it announces ------
 __global__ void load_behind_flag(int* from, int* to, unsigned* flag, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
-  start(&full, 1);
+  start_barrier(&full, 1);
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> raised(*flag);
   if (blockIdx.x == 0) {
     from[threadIdx.x] = 1;  // @bulk_fence_flag
@@ -267,13 +247,12 @@ __global__ void load_behind_flag(int* from, int* to, unsigned* flag, bool fixed)
     to[threadIdx.x] = tile[threadIdx.x];
   }
 }
-void bulk_fence_flag(bool fixed) { run(load_behind_flag, fixed, 2); }
 
 // ---- bulk_fence_read: no proxy fence between ordinary reads and the bulk load that overwrites the tile ----
 __global__ void refill_unfenced(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
-  start(&full, 1);
+  start_barrier(&full, 1);
   for (int i = 0; i < 3; ++i) {
     if (threadIdx.x == 0) {
       expect(&full);
@@ -286,14 +265,13 @@ __global__ void refill_unfenced(int* from, int* to, unsigned* /*flag*/, bool fix
     __syncthreads();
   }
 }
-void bulk_fence_read(bool fixed) { run(refill_unfenced, fixed); }
 
 // ---- bulk_elected: one thread arrives for all, without a barrier before it -------------------------------
 __global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full, empty;
   alignas(128) __shared__ int tile[kItems];
-  start(&full, 1);
-  start(&empty, 1);
+  start_barrier(&full, 1);
+  start_barrier(&empty, 1);
   for (int i = 0; i < 3; ++i) {
     if (threadIdx.x == 0) {
       await_phase(&empty, i + 1);
@@ -307,7 +285,6 @@ __global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
     if (threadIdx.x == 0) ptx::mbarrier_arrive(&empty);
   }
 }
-void bulk_elected(bool fixed) { run(elected, fixed); }
 
 // ---- bulk_swizzle: a swizzled tile is read as if it had no swizzle. A wrong result -----------------------
 constexpr int kColumns = 32, kRows = 8;  // rows of 128 bytes
@@ -315,7 +292,7 @@ constexpr int kColumns = 32, kRows = 8;  // rows of 128 bytes
 __global__ void read_swizzled(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ int tile[kRows][kColumns];
-  start(&full, 1);
+  start_barrier(&full, 1);
   if (threadIdx.x == 0) {
     const std::int32_t at[2] = {0, 0};
     ptx::mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, &full, sizeof tile);
@@ -329,14 +306,8 @@ __global__ void read_swizzled(const __grid_constant__ CUtensorMap map, int* to, 
 void bulk_swizzle(bool fixed) {
   DeviceBuffer<int> from(0, kRows * kColumns), to(0, kRows * kColumns);
   fill<<<1, kRows * kColumns>>>(from.data(), 1);
-  CUtensorMap map{};
-  const cuuint64_t sizes[2] = {kColumns, kRows}, stride = kColumns * sizeof(int);
-  const cuuint32_t box[2] = {kColumns, kRows}, ones[2] = {1, 1};
-  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, from.data(), sizes, &stride, box, ones,
-                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                             CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
-    throw std::runtime_error("no tensor map");
+  const CUtensorMap map = semantics::map_of<int>(
+      {from.data(), {kColumns, kRows}, {kColumns}, {kColumns, kRows}, CU_TENSOR_MAP_SWIZZLE_128B});
   read_swizzled<<<1, kRows * kColumns>>>(map, to.data(), fixed);
   int got[kRows * kColumns];
   cudaMemcpy(got, to.data(), sizeof got, cudaMemcpyDeviceToHost);
@@ -346,19 +317,19 @@ void bulk_swizzle(bool fixed) {
 }
 
 const planted::Cases kCases = {
-    {"bulk_wait", bulk_wait},
-    {"bulk_refill", bulk_refill},
-    {"bulk_parity", bulk_parity},
-    {"bulk_count", bulk_count},
-    {"bulk_init", bulk_init},
-    {"bulk_read", bulk_read},
-    {"bulk_signal", bulk_signal},
+    {"bulk_wait", on_two_streams(use_tile)},
+    {"bulk_refill", on_two_streams(refill)},
+    {"bulk_parity", on_two_streams(wait_for_parity)},
+    {"bulk_count", on_two_streams(expect_too_much)},
+    {"bulk_init", on_two_streams(load_after_init)},
+    {"bulk_read", on_two_streams(write_again)},
+    {"bulk_signal", on_two_streams(store_and_signal, 2)},
     {"bulk_add", bulk_add},
     {"bulk_clear", bulk_clear},
-    {"bulk_fence_shared", bulk_fence_shared},
-    {"bulk_fence_flag", bulk_fence_flag},
-    {"bulk_fence_read", bulk_fence_read},
-    {"bulk_elected", bulk_elected},
+    {"bulk_fence_shared", on_two_streams(store_unfenced)},
+    {"bulk_fence_flag", on_two_streams(load_behind_flag, 2)},
+    {"bulk_fence_read", on_two_streams(refill_unfenced)},
+    {"bulk_elected", on_two_streams(elected)},
     {"bulk_swizzle", bulk_swizzle},
 };
 

@@ -7,16 +7,15 @@
 #include <cuda/ptx>
 #include <stdexcept>
 
-#include "overlap/gpu/check.hpp"
+#include "hopper_test.hpp"
 #include "overlap/gpu/stream.hpp"
-#include "phases.cuh"
 #include "planted.hpp"
 
 namespace {
 
 using overlap::DeviceBuffer;
 using overlap::Stream;
-using phases::await_phase;
+using semantics::await_phase;
 namespace ptx = cuda::ptx;
 using ptx::scope_cluster, ptx::sem_acquire, ptx::sem_release, ptx::space_cluster, ptx::space_global;
 
@@ -35,12 +34,7 @@ void run(Kernel kernel, bool fixed, int blocks = 2) {
   } settings[2];
   for (Setting& s : settings) {
     cudaMemsetAsync(s.from.data(), 0, s.from.bytes(), s.stream);
-    const cuuint64_t sizes[] = {kItems, kTiles}, strides[] = {kTileBytes};
-    const cuuint32_t box[] = {kItems, 1}, steps[] = {1, 1};
-    CUtensorMap map;
-    CU_CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, s.from.data(), sizes, strides,
-                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                                    CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    const auto map = semantics::map_of<int>({s.from.data(), {kItems, kTiles}, {kItems}, {kItems, 1}});
     kernel<<<blocks, kItems, 0, s.stream>>>(map, s.to.data(), fixed);
   }
   if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
@@ -61,7 +55,7 @@ __device__ inline void start_tiles(std::uint64_t* full) {
   if (threadIdx.x == 0) {
     for (int tile = 0; tile < kTiles; ++tile) {
       ptx::mbarrier_init(&full[tile], 1);
-      phases::expect_bytes(&full[tile], kTileBytes);
+      semantics::expect_bytes(&full[tile], kTileBytes);
     }
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }

@@ -18,17 +18,19 @@ constexpr int kTiles = 4, kItems = kCount / kTiles;
 
 using Kernel = void (*)(const int* from, int* to, bool fixed);
 
-/// Runs the kernel on two independent streams.
-void run(Kernel kernel, bool fixed) {
-  struct Setting {
-    DeviceBuffer<int> from{0, kCount}, to{0, kCount};
-    Stream stream{0};
-  } settings[2];
-  for (Setting& s : settings) {
-    fill<<<1, kCount, 0, s.stream>>>(s.from.data(), 1);
-    kernel<<<1, kItems, 0, s.stream>>>(s.from.data(), s.to.data(), fixed);
-  }
-  cudaDeviceSynchronize();
+/// The case that runs the kernel on two independent streams.
+planted::Case on_two_streams(Kernel kernel) {
+  return [kernel](bool fixed) {
+    struct Setting {
+      DeviceBuffer<int> from{0, kCount}, to{0, kCount};
+      Stream stream{0};
+    } settings[2];
+    for (Setting& s : settings) {
+      fill<<<1, kCount, 0, s.stream>>>(s.from.data(), 1);
+      kernel<<<1, kItems, 0, s.stream>>>(s.from.data(), s.to.data(), fixed);
+    }
+    cudaDeviceSynchronize();
+  };
 }
 
 // ---- copy_read_early: a thread reads its item before it waits for the copy -------------------------------
@@ -51,7 +53,6 @@ __global__ void read_early(const int* from, int* to, bool fixed) {
     if (!fixed && tile < kTiles) pipeline.consumer_wait();
   }
 }
-void copy_read_early(bool fixed) { run(read_early, fixed); }
 
 // ---- refilled_too_early: a slot is refilled while a neighbour still reads it -----------------------------
 __global__ void refill(const int* from, int* to, bool fixed) {
@@ -68,7 +69,6 @@ __global__ void refill(const int* from, int* to, bool fixed) {
     if (fixed) __syncthreads();
   }
 }
-void refilled_too_early(bool fixed) { run(refill, fixed); }
 
 // ---- copies_of_others: each thread waits for its own copy only, and reads its neighbour's ----------------
 __global__ void share(const int* from, int* to, bool fixed) {
@@ -82,7 +82,6 @@ __global__ void share(const int* from, int* to, bool fixed) {
   if (fixed) __syncthreads();
   to[thread] = slots[(thread + 1) % kItems];  // @copies_of_others
 }
-void copies_of_others(bool fixed) { run(share, fixed); }
 
 // ---- source_changed: another stream overwrites the source of a copy in flight ----------------------------
 __global__ void leave(const int* from, int* to, bool /*fixed*/) {
@@ -102,9 +101,9 @@ void source_changed(bool fixed) {
 }
 
 const planted::Cases kCases = {
-    {"copy_read_early", copy_read_early},
-    {"refilled_too_early", refilled_too_early},
-    {"copies_of_others", copies_of_others},
+    {"copy_read_early", on_two_streams(read_early)},
+    {"refilled_too_early", on_two_streams(refill)},
+    {"copies_of_others", on_two_streams(share)},
     {"source_changed", source_changed},
 };
 

@@ -56,72 +56,68 @@ class Launch {
   cudaLaunchConfig_t config_{};
 };
 
+/// The case that calls `enqueue` with a stream, a buffer and a buffer of zeros, and waits.
+planted::Case on_a_stream(void (*enqueue)(const Stream& stream, int* data, int* sum, bool fixed)) {
+  return [enqueue](bool fixed) {
+    const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+    const Stream stream(0);
+    cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+    enqueue(stream, data.data(), sum.data(), fixed);
+    cudaStreamSynchronize(stream);
+  };
+}
+
 // ---- dependent_read: the dependent kernel reads what its primary kernel writes ---------------------------
-void dependent_read(bool fixed) {
-  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
-  const Stream stream(0);
+void dependent_read(const Stream& stream, int* data, int* sum, bool fixed) {
   const Launch dependent(stream);
-  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
-  fill_late<<<2, kHalf, 0, stream>>>(data.data(), 1);                            // @dependent_read
-  cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), fixed);  // @dependent_read
-  cudaStreamSynchronize(stream);
+  fill_late<<<2, kHalf, 0, stream>>>(data, 1);                     // @dependent_read
+  cudaLaunchKernelEx(&dependent, add_in_order, data, sum, fixed);  // @dependent_read
 }
 
 // ---- dependent_overwrite: the dependent kernel overwrites what its primary kernel still reads ------------
-void dependent_overwrite(bool fixed) {
-  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
-  const Stream stream(0);
+void dependent_overwrite(const Stream& stream, int* data, int* sum, bool fixed) {
   const Launch dependent(stream);
-  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
-  cudaMemsetAsync(data.data(), 0, data.bytes(), stream);
-  add_late<<<2, kHalf, 0, stream>>>(data.data(), sum.data());         // @dependent_overwrite
-  cudaLaunchKernelEx(&dependent, fill_in_order, data.data(), fixed);  // @dependent_overwrite
-  cudaStreamSynchronize(stream);
+  cudaMemsetAsync(data, 0, planted::kBytes, stream);
+  add_late<<<2, kHalf, 0, stream>>>(data, sum);                // @dependent_overwrite
+  cudaLaunchKernelEx(&dependent, fill_in_order, data, fixed);  // @dependent_overwrite
 }
 
 // ---- dependent_chain: of three kernels in a row, the second does not synchronise -------------------------
-void dependent_chain(bool fixed) {
-  const DeviceBuffer<int> data(0, kCount), other(0, kCount), sum(0, kCount);
-  const Stream stream(0);
+void dependent_chain(const Stream& stream, int* data, int* sum, bool fixed) {
+  const DeviceBuffer<int> other(0, kCount);
   const Launch dependent(stream);
-  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
-  fill_late<<<2, kHalf, 0, stream>>>(data.data(), 1);  // @dependent_chain
+  fill_late<<<2, kHalf, 0, stream>>>(data, 1);  // @dependent_chain
   cudaLaunchKernelEx(&dependent, fill_between, other.data(), fixed);
-  cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), true);  // @dependent_chain
-  cudaStreamSynchronize(stream);
+  cudaLaunchKernelEx(&dependent, add_in_order, data, sum, true);  // @dependent_chain
+  cudaStreamSynchronize(stream);                                  // before `other` is freed
 }
 
 // ---- dependent_twice: the second call overwrites data that the first call may still write and read -------
-void dependent_twice(bool fixed) {
-  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
-  const Stream stream(0);
+void dependent_twice(const Stream& stream, int* data, int* sum, bool fixed) {
   const Launch dependent(stream);
-  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
   for (int call = 0; call < 2; ++call) {
-    cudaLaunchKernelEx(&dependent, fill_between, data.data(), fixed);  // @dependent_twice @dependent_twice
-    cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), true);
+    cudaLaunchKernelEx(&dependent, fill_between, data, fixed);  // @dependent_twice @dependent_twice
+    cudaLaunchKernelEx(&dependent, add_in_order, data, sum, true);
   }
-  cudaStreamSynchronize(stream);
 }
 
 // ---- dependent_graph: as dependent_read, in a graph ------------------------------------------------------
-void dependent_graph(bool fixed) {
-  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
-  const Stream stream(0);
+void dependent_graph(const Stream& stream, int* data, int* sum, bool fixed) {
   const Launch dependent(stream);
-  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
   const Graph graph = Graph::capture(stream, [&] {
-    fill_late<<<2, kHalf, 0, stream>>>(data.data(), 1);                            // @dependent_graph
-    cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), fixed);  // @dependent_graph
+    fill_late<<<2, kHalf, 0, stream>>>(data, 1);                     // @dependent_graph
+    cudaLaunchKernelEx(&dependent, add_in_order, data, sum, fixed);  // @dependent_graph
   });
   for (int launch = 0; launch < 2; ++launch) graph.launch(stream);
   cudaStreamSynchronize(stream);
 }
 
 const planted::Cases kCases = {
-    {"dependent_read", dependent_read},   {"dependent_overwrite", dependent_overwrite},
-    {"dependent_chain", dependent_chain}, {"dependent_twice", dependent_twice},
-    {"dependent_graph", dependent_graph},
+    {"dependent_read", on_a_stream(dependent_read)},
+    {"dependent_overwrite", on_a_stream(dependent_overwrite)},
+    {"dependent_chain", on_a_stream(dependent_chain)},
+    {"dependent_twice", on_a_stream(dependent_twice)},
+    {"dependent_graph", on_a_stream(dependent_graph)},
 };
 
 }  // namespace

@@ -39,68 +39,62 @@ __global__ void fence_alone(int* words, bool fixed) {
   if (fixed) atomicExch(&words[1], 1);
 }
 
-// ---- fence_release: the writer's fence is missing --------------------------------------------------------
+enum class Fence { kNone, kBlock, kDevice };
+__device__ void execute(Fence fence) {
+  if (fence == Fence::kBlock) __threadfence_block();
+  if (fence == Fence::kDevice) __threadfence();
+}
+
+// ---- fence_release, fence_before_the_write, block_fence_release: the writer's fence is missing, precedes
+// the write and does not order it, or has block scope and orders nothing between two blocks
+__device__ void pass_on(int* words, Fence before_the_write, Fence release) {
+  if (blockIdx.x == 0) {
+    execute(before_the_write);
+    words[0] = 1;  // @fence_release @fence_before_the_write @block_fence_release
+    execute(release);
+    atomicExch(&words[1], 1);
+  } else {
+    while (!is_set(&words[1])) {
+    }
+    __threadfence();
+    words[2] = words[0];  // @fence_release @fence_before_the_write @block_fence_release
+  }
+}
 __global__ void fence_release(int* words, bool fixed) {
-  if (blockIdx.x == 0) {
-    words[0] = 1;  // @fence_release
-    if (fixed) __threadfence();
-    atomicExch(&words[1], 1);
-  } else {
-    while (!is_set(&words[1])) {
-    }
-    __threadfence();
-    words[2] = words[0];  // @fence_release
-  }
+  pass_on(words, Fence::kNone, fixed ? Fence::kDevice : Fence::kNone);
 }
-
-// ---- fence_acquire: the reader's fence is missing --------------------------------------------------------
-__global__ void fence_acquire(int* words, bool fixed) {
-  if (blockIdx.x == 0) {
-    words[0] = 1;  // @fence_acquire
-    __threadfence();
-    atomicExch(&words[1], 1);
-  } else {
-    while (!is_set(&words[1])) {
-    }
-    if (fixed) __threadfence();
-    words[2] = words[0];  // @fence_acquire
-  }
-}
-
-// ---- fence_before_the_write: the writer's fence precedes the write and does not order it
-// ---------------------------------------
 __global__ void fence_before_the_write(int* words, bool fixed) {
-  if (blockIdx.x == 0) {
-    if (!fixed) __threadfence();
-    words[0] = 1;  // @fence_before_the_write
-    if (fixed) __threadfence();
-    atomicExch(&words[1], 1);
-  } else {
-    while (!is_set(&words[1])) {
-    }
-    __threadfence();
-    words[2] = words[0];  // @fence_before_the_write
-  }
+  fixed ? pass_on(words, Fence::kNone, Fence::kDevice) : pass_on(words, Fence::kDevice, Fence::kNone);
+}
+__global__ void block_fence_release(int* words, bool fixed) {
+  pass_on(words, Fence::kNone, fixed ? Fence::kDevice : Fence::kBlock);
 }
 
-// ---- fence_before_the_look: the reader's fence precedes the load of the flag, so it orders no later read
-// ----------------------------
+// ---- fence_acquire, fence_before_the_look, block_fence_acquire: the same of the reader's fence
+__device__ void take_over(int* words, Fence before_the_look, Fence acquire) {
+  if (blockIdx.x == 0) {
+    words[0] = 1;  // @fence_acquire @fence_before_the_look @block_fence_acquire
+    __threadfence();
+    atomicExch(&words[1], 1);
+  } else {
+    execute(before_the_look);
+    while (!is_set(&words[1])) {
+    }
+    execute(acquire);
+    words[2] = words[0];  // @fence_acquire @fence_before_the_look @block_fence_acquire
+  }
+}
+__global__ void fence_acquire(int* words, bool fixed) {
+  take_over(words, Fence::kNone, fixed ? Fence::kDevice : Fence::kNone);
+}
 __global__ void fence_before_the_look(int* words, bool fixed) {
-  if (blockIdx.x == 0) {
-    words[0] = 1;  // @fence_before_the_look
-    __threadfence();
-    atomicExch(&words[1], 1);
-  } else {
-    if (!fixed) __threadfence();
-    while (!is_set(&words[1])) {
-    }
-    if (fixed) __threadfence();
-    words[2] = words[0];  // @fence_before_the_look
-  }
+  fixed ? take_over(words, Fence::kNone, Fence::kDevice) : take_over(words, Fence::kDevice, Fence::kNone);
+}
+__global__ void block_fence_acquire(int* words, bool fixed) {
+  take_over(words, Fence::kNone, fixed ? Fence::kDevice : Fence::kBlock);
 }
 
-// ---- fence_other_word: the write behind the fence is to a word that the reader does not load
-// -------------
+// ---- fence_other_word: the write behind the fence is to a word that the reader does not load ------------
 __global__ void fence_other_word(int* words, bool fixed) {
   if (blockIdx.x == 0) {
     if (!fixed) atomicExch(&words[1], 1);
@@ -127,8 +121,7 @@ __device__ void add_under_lock(int* words, bool acquire, bool release) {
 __global__ void lock_acquire(int* words, bool fixed) { add_under_lock(words, fixed, true); }
 __global__ void lock_release(int* words, bool fixed) { add_under_lock(words, true, fixed); }
 
-// ---- last_block: the block that counts last adds the words of all blocks
-// --------------------------------------
+// ---- last_block: the block that counts last adds the words of all blocks --------------------------------
 __global__ void last_block(int* words, bool fixed) {
   words[blockIdx.x] = 1;  // @last_block
   if (fixed) __threadfence();
@@ -137,8 +130,7 @@ __global__ void last_block(int* words, bool fixed) {
   for (unsigned block = 0; block < gridDim.x; ++block) words[5] += words[block];  // @last_block
 }
 
-// ---- last_block_of_many: the same as in the CUDA guide, with a barrier instead of the second fence
-// --------------
+// ---- last_block_of_many: the same as in the CUDA guide, with a barrier instead of the second fence ------
 __global__ void last_block_of_many(int* words, bool fixed) {
   __shared__ bool last;
   if (threadIdx.x == 0) {
@@ -150,8 +142,7 @@ __global__ void last_block_of_many(int* words, bool fixed) {
   if (last && threadIdx.x < gridDim.x) atomicAdd(&words[5], words[threadIdx.x]);  // @last_block_of_many
 }
 
-// ---- fence_volatile: the flag is volatile, and the reader's fence is missing
-// ----------------------------------
+// ---- fence_volatile: the flag is volatile, and the reader's fence is missing ----------------------------
 __global__ void fence_volatile(int* words, bool fixed) {
   volatile int& flag = words[1];
   if (blockIdx.x == 0) {
@@ -166,8 +157,7 @@ __global__ void fence_volatile(int* words, bool fixed) {
   }
 }
 
-// ---- volatile_flag: without a fence before it, a volatile write counts as an ordinary write
-// ------------------------------
+// ---- volatile_flag: without a fence before it, a volatile write counts as an ordinary write -------------
 __global__ void volatile_flag(int* words, bool fixed) {
   volatile int& flag = words[1];
   if (blockIdx.x == 0) {
@@ -182,8 +172,7 @@ __global__ void volatile_flag(int* words, bool fixed) {
   }
 }
 
-// ---- fence_relaxed: relaxed accesses of cuda::atomic_ref; the writer's fence is missing
-// ------------------------
+// ---- fence_relaxed: relaxed accesses of cuda::atomic_ref; the writer's fence is missing -----------------
 __global__ void fence_relaxed(int* words, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> flag(words[1]);
   if (blockIdx.x == 0) {
@@ -198,8 +187,7 @@ __global__ void fence_relaxed(int* words, bool fixed) {
   }
 }
 
-// ---- fence_and_acquire: a relaxed write, read with acquire; the writer's fence is missing
-// ---------------------------------------
+// ---- fence_and_acquire: a relaxed write, read with acquire; the writer's fence is missing ---------------
 __global__ void fence_and_acquire(int* words, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> flag(words[1]);
   if (blockIdx.x == 0) {
@@ -213,8 +201,7 @@ __global__ void fence_and_acquire(int* words, bool fixed) {
   }
 }
 
-// ---- release_and_fence: a write with release, read relaxed; the reader's fence is missing
-// -----------------------------
+// ---- release_and_fence: a write with release, read relaxed; the reader's fence is missing ---------------
 __global__ void release_and_fence(int* words, bool fixed) {
   const cuda::atomic_ref<int, cuda::thread_scope_device> flag(words[1]);
   if (blockIdx.x == 0) {
@@ -228,26 +215,7 @@ __global__ void release_and_fence(int* words, bool fixed) {
   }
 }
 
-// ---- block_fence_*: a fence of block scope orders nothing between two blocks
-// --------------------------------------------
-__device__ void fence(bool device) { device ? __threadfence() : __threadfence_block(); }
-__device__ void pass_on(int* words, bool release, bool acquire) {
-  if (blockIdx.x == 0) {
-    words[0] = 1;  // @block_fence_release @block_fence_acquire
-    fence(release);
-    atomicExch(&words[1], 1);
-  } else {
-    while (!is_set(&words[1])) {
-    }
-    fence(acquire);
-    words[2] = words[0];  // @block_fence_release @block_fence_acquire
-  }
-}
-__global__ void block_fence_release(int* words, bool fixed) { pass_on(words, fixed, true); }
-__global__ void block_fence_acquire(int* words, bool fixed) { pass_on(words, true, fixed); }
-
-// ---- in_one_block, in_shared_memory: a fence of block scope suffices between two warps of a block
-// ------------------------
+// ---- in_one_block, in_shared_memory: a fence of block scope suffices between two warps of a block -------
 __device__ void between_warps(int* flag, int* words, bool fixed) {
   if (threadIdx.x == 0) {
     words[0] = 1;  // @in_one_block @in_shared_memory
@@ -268,8 +236,7 @@ __global__ void in_shared_memory(int* words, bool fixed) {
   between_warps(&flag, words, fixed);
 }
 
-// ---- stream_wait: a stream waits for a word; the kernel that writes it lacks its fence
-// -------------------------------
+// ---- stream_wait: a stream waits for a word; the kernel that writes it lacks its fence ------------------
 __global__ void write_word(int* words, bool fixed) {
   words[0] = 1;  // @stream_wait
   if (fixed) __threadfence_system();

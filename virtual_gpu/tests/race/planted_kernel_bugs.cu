@@ -18,12 +18,15 @@ using overlap::Graph;
 using overlap::Stream;
 using DeviceWord = cuda::atomic_ref<int, cuda::thread_scope_device>;
 
-/// Runs the kernel with kCount words that are 0, and waits for it.
-void run(void (*kernel)(int*, bool), dim3 grid, dim3 block, bool fixed) {
-  DeviceBuffer<int> words(0, planted::kCount);
-  cudaMemset(words.data(), 0, words.bytes());
-  kernel<<<grid, block>>>(words.data(), fixed);
-  cudaDeviceSynchronize();
+/// The case that runs the kernel with `count` words that are 0, and waits for it.
+planted::Case case_of(void (*kernel)(int*, bool), dim3 grid, dim3 block, std::size_t count = planted::kCount,
+                      std::size_t dynamic = 0) {
+  return [=](bool fixed) {
+    DeviceBuffer<int> words(0, count);
+    cudaMemset(words.data(), 0, words.bytes());
+    kernel<<<grid, block, dynamic>>>(words.data(), fixed);
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
 }
 
 // ---- warp: a lane reads a cell that another lane of its warp writes -------------------------------------
@@ -34,7 +37,6 @@ __global__ void pass_on(int* words, bool fixed) {
   if (threadIdx.x == 35) words[0] = cells[37];  // @warp
   if (threadIdx.x == 0) unused = 0;
 }
-void warp(bool fixed) { run(pass_on, 1, 64, fixed); }
 
 // ---- block: the same between two warps, after barriers in a call, when threads share a call stack --------
 __device__ __noinline__ void meet() { __syncthreads(); }
@@ -45,11 +47,6 @@ __global__ void pass_on_later(int* words, bool fixed) {
   if (fixed) meet();
   if (threadIdx.x == 15 && threadIdx.y == 9) words[0] = cells[7];  // @block
 }
-void block(bool fixed) {
-  DeviceBuffer<int> words(0, 1);
-  pass_on_later<<<1, dim3(16, 16), 64>>>(words.data(), fixed);
-  CUDA_CHECK(cudaDeviceSynchronize());
-}
 
 // ---- blocks: blocks add to one word without an atomic ---------------------------------------------------
 __global__ void add_up(int* words, bool fixed) {
@@ -59,7 +56,6 @@ __global__ void add_up(int* words, bool fixed) {
     *words += 1;  // @blocks @blocks
   }
 }
-void blocks(bool fixed) { run(add_up, dim3(2, 2), 1, fixed); }
 
 // ---- cluster: a block reads its neighbour's shared memory after a relaxed arrive ------------------------
 __global__ void __cluster_dims__(2, 1, 1) read_neighbour(int* words, bool fixed) {
@@ -76,7 +72,6 @@ __global__ void __cluster_dims__(2, 1, 1) read_neighbour(int* words, bool fixed)
   cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
   cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
 }
-void cluster(bool fixed) { run(read_neighbour, 2, 2, fixed); }
 
 // ---- plain_beside_atomic: blocks add atomically, and one block reads with an ordinary load ---------------
 __global__ void count_and_look(int* words, bool fixed) {
@@ -86,7 +81,6 @@ __global__ void count_and_look(int* words, bool fixed) {
     words[1] = fixed ? atomicAdd(words, 0) : *words;  // @plain_beside_atomic
   }
 }
-void plain_beside_atomic(bool fixed) { run(count_and_look, 3, 1, fixed); }
 
 // ---- flags: a word hands data to another block without release, or without acquire -----------------------
 __global__ void store_relaxed(int* words, bool fixed) {
@@ -100,7 +94,6 @@ __global__ void store_relaxed(int* words, bool fixed) {
     words[2] = words[0];  // @no_release
   }
 }
-void no_release(bool fixed) { run(store_relaxed, 2, 1, fixed); }
 
 __global__ void load_relaxed(int* words, bool fixed) {
   const DeviceWord flag(words[1]);
@@ -113,7 +106,6 @@ __global__ void load_relaxed(int* words, bool fixed) {
     words[2] = words[0];  // @no_acquire
   }
 }
-void no_acquire(bool fixed) { run(load_relaxed, 2, 1, fixed); }
 
 // ---- lock: atomicCAS and atomicExch keep the other blocks out, but order no accesses ---------------------
 __global__ void count_under_lock(int* words, bool fixed) {
@@ -124,7 +116,6 @@ __global__ void count_under_lock(int* words, bool fixed) {
   if (fixed) __threadfence();
   atomicExch(&words[1], 0);
 }
-void lock(bool fixed) { run(count_under_lock, 4, 1, fixed); }
 
 // ---- pageable_source: a stream's host function fills what the next copy reads in its call ----------------
 void pageable_source(bool fixed) {
@@ -147,24 +138,12 @@ __global__ void await_flag(int* words, bool fixed) {
   while (flag.load(cuda::memory_order_acquire) != 7) {  // @stuck_flag @stuck_flag
   }
 }
-void stuck_flag(bool fixed) {
-  DeviceBuffer<int> words(0, 4);
-  cudaMemset(words.data(), 0, words.bytes());
-  await_flag<<<6, 2>>>(words.data(), fixed);
-  CUDA_CHECK(cudaDeviceSynchronize());
-}
 
 __global__ void keep_lock(int* words, bool fixed) {
   while (atomicCAS(words, 0, 1) != 0) {  // @stuck_lock @stuck_lock
   }
   __threadfence();
   if (fixed) atomicExch(words, 0);
-}
-void stuck_lock(bool fixed) {
-  DeviceBuffer<int> words(0, 1);
-  cudaMemset(words.data(), 0, words.bytes());
-  keep_lock<<<2, 1>>>(words.data(), fixed);
-  CUDA_CHECK(cudaDeviceSynchronize());
 }
 
 // ---- too_many_blocks: each block waits for all, and one block does not fit. A deadlock -------------------
@@ -230,21 +209,21 @@ void far(bool fixed) {
 }
 
 const planted::Cases kCases = {
-    {"stuck_flag", stuck_flag},
-    {"stuck_lock", stuck_lock},
+    {"stuck_flag", case_of(await_flag, 6, 2, 4)},
+    {"stuck_lock", case_of(keep_lock, 2, 1, 1)},
     {"too_many_blocks", too_many_blocks},
     {"masks", masks},
     {"wild", wild},
     {"far", far},
     {"freed", freed},
-    {"warp", warp},
-    {"block", block},
-    {"blocks", blocks},
-    {"cluster", cluster},
-    {"plain_beside_atomic", plain_beside_atomic},
-    {"no_release", no_release},
-    {"no_acquire", no_acquire},
-    {"lock", lock},
+    {"warp", case_of(pass_on, 1, 64)},
+    {"block", case_of(pass_on_later, 1, dim3(16, 16), 1, 64)},
+    {"blocks", case_of(add_up, dim3(2, 2), 1)},
+    {"cluster", case_of(read_neighbour, 2, 2)},
+    {"plain_beside_atomic", case_of(count_and_look, 3, 1)},
+    {"no_release", case_of(store_relaxed, 2, 1)},
+    {"no_acquire", case_of(load_relaxed, 2, 1)},
+    {"lock", case_of(count_under_lock, 4, 1)},
     {"pageable_source", pageable_source},
 };
 

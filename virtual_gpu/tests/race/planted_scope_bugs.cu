@@ -19,25 +19,20 @@ constexpr auto kSystem = cuda::thread_scope_system, kDevice = cuda::thread_scope
                kBlock = cuda::thread_scope_block;
 
 /// Eight words of GPU 1 that are 0; GPU 0 has peer access to them.
-class Words {
- public:
-  Words() : words_(1, 8) {
-    CUDA_CHECK(cudaSetDevice(0));
-    CUDA_CHECK(cudaDeviceEnablePeerAccess(1, 0));
-    CUDA_CHECK(cudaSetDevice(1));
-    CUDA_CHECK(cudaMemset(words_.data(), 0, words_.bytes()));
-    CUDA_CHECK(cudaDeviceSynchronize());
-  }
-  int* data() const { return words_.data(); }
-
- private:
-  DeviceBuffer<int> words_;
-};
+DeviceBuffer<int> shared_words() {
+  DeviceBuffer<int> words(1, 8);
+  CUDA_CHECK(cudaSetDevice(0));
+  CUDA_CHECK(cudaDeviceEnablePeerAccess(1, 0));
+  CUDA_CHECK(cudaSetDevice(1));
+  CUDA_CHECK(cudaMemset(words.data(), 0, words.bytes()));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  return words;
+}
 
 /// Runs the kernel on GPUs `first_gpu` to 1 at the same time.
 template <class Kernel>
 void run(Kernel kernel, bool fixed, int first_gpu, unsigned blocks) {
-  const Words words;
+  const DeviceBuffer<int> words = shared_words();
   const Stream streams[] = {Stream(0), Stream(1)};
   for (int gpu = first_gpu; gpu < 2; ++gpu) {
     CUDA_CHECK(cudaSetDevice(gpu));
@@ -46,16 +41,15 @@ void run(Kernel kernel, bool fixed, int first_gpu, unsigned blocks) {
   for (int gpu = first_gpu; gpu < 2; ++gpu) CUDA_CHECK(cudaStreamSynchronize(streams[gpu]));
 }
 template <class Kernel>
-std::function<void(bool)> on_one_gpu(Kernel kernel) {
+planted::Case on_one_gpu(Kernel kernel) {
   return [kernel](bool fixed) { run(kernel, fixed, 1, 2); };
 }
 template <class Kernel>
-std::function<void(bool)> on_two_gpus(Kernel kernel) {
+planted::Case on_two_gpus(Kernel kernel) {
   return [kernel](bool fixed) { run(kernel, fixed, 0, 1); };
 }
 
-// ---- block_add: two blocks add to one word at block scope
-// --------------------------------------------------
+// ---- block_add: two blocks add to one word at block scope -----------------------------------------------
 __global__ void block_add(int* words, int, bool fixed) {
   if (fixed) {
     atomicAdd(words, 1);
@@ -64,8 +58,7 @@ __global__ void block_add(int* words, int, bool fixed) {
   }
 }
 
-// ---- block_add_once: only one of the two blocks adds at block scope
-// ------------------------------------------------
+// ---- block_add_once: only one of the two blocks adds at block scope -------------------------------------
 __global__ void block_add_once(int* words, int, bool fixed) {
   if (fixed || blockIdx.x == 0) {
     atomicAdd(words, 1);  // @block_add_once
@@ -74,8 +67,7 @@ __global__ void block_add_once(int* words, int, bool fixed) {
   }
 }
 
-// ---- block_load: a flag is stored at device scope, and another block loads it at block scope
-// ------------------------------------
+// ---- block_load: a flag is stored at device scope, and another block loads it at block scope ------------
 template <cuda::thread_scope Scope>
 __device__ int load(int* word) {
   return Word<Scope>(*word).load(cuda::memory_order_acquire);  // @block_load
@@ -89,8 +81,7 @@ __global__ void block_load(int* words, int, bool fixed) {
   }
 }
 
-// ---- block_lock: two blocks share a lock of block scope
-// -----------------------------------------------------------------
+// ---- block_lock: two blocks share a lock of block scope -------------------------------------------------
 __global__ void block_lock(int* words, int, bool fixed) {
   while ((fixed ? atomicCAS(&words[1], 0, 1) : atomicCAS_block(&words[1], 0, 1)) != 0) {  // @block_lock
   }
@@ -100,8 +91,7 @@ __global__ void block_lock(int* words, int, bool fixed) {
   fixed ? atomicExch(&words[1], 0) : atomicExch_block(&words[1], 0);  // @block_lock
 }
 
-// ---- device_add: two GPUs add to one word at device scope
-// -------------------------------------------------------------------------
+// ---- device_add: two GPUs add to one word at device scope -----------------------------------------------
 __global__ void device_add(int* words, int, bool fixed) {
   if (fixed) {
     atomicAdd_system(words, 1);
@@ -110,8 +100,7 @@ __global__ void device_add(int* words, int, bool fixed) {
   }
 }
 
-// ---- device_raise: GPU 0 raises a signal of GPU 1 at device scope
-// ----------------------------------------------------
+// ---- device_raise: GPU 0 raises a signal of GPU 1 at device scope ---------------------------------------
 template <cuda::thread_scope Scope>
 __device__ void raise(int* word) {
   Word<Scope>(*word).fetch_add(1, cuda::memory_order_release);  // @device_raise
@@ -125,8 +114,7 @@ __global__ void device_raise(int* words, int gpu, bool fixed) {
   }
 }
 
-// ---- device_raise_for_a_stream: the same, and a stream of GPU 1 waits for the signal
-// ------------------------------------------------
+// ---- device_raise_for_a_stream: the same, and a stream of GPU 1 waits for the signal --------------------
 template <cuda::thread_scope Scope>
 __device__ void store(int* word) {
   Word<Scope>(*word).store(1, cuda::memory_order_release);  // @device_raise_for_a_stream
@@ -135,7 +123,7 @@ __global__ void raise_for_a_stream(int* words, bool fixed) {
   fixed ? store<kSystem>(&words[1]) : store<kDevice>(&words[1]);
 }
 void device_raise_for_a_stream(bool fixed) {
-  const Words words;
+  const DeviceBuffer<int> words = shared_words();
   const Stream raising(0), waiting(1);
   CUDA_CHECK(cudaSetDevice(0));
   raise_for_a_stream<<<1, 1, 0, raising>>>(words.data(), fixed);

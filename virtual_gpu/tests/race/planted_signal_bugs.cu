@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cuda/atomic>
-#include <functional>
 
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
@@ -113,8 +112,7 @@ void stale_epoch(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-// ---- scope: a kernel loads at device scope a word that another GPU's stream writes
-// -----------
+// ---- scope: a kernel loads at device scope a word that another GPU's stream writes ----------------------
 template <cuda::thread_scope Scope, typename T>
 __global__ void await_word(T* word, T value) {
   while (cuda::atomic_ref<T, Scope>(*word).load(cuda::memory_order_acquire) < value) {  // @scope @scope
@@ -159,7 +157,7 @@ void hosts_without_a_barrier(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-std::function<void(bool)> on_two_ranks(void (*run)(Rank&, bool)) {
+planted::Case on_two_ranks(void (*run)(Rank&, bool)) {
   return [run](bool fixed) { overlap::run_ranks(2, [&](Rank& rank) { run(rank, fixed); }); };
 }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "hopper_test.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/wgmma.hpp"
 #include "planted.hpp"
@@ -19,7 +20,8 @@ using overlap::DeviceBuffer;
 using overlap::Stream;
 namespace ptx = cuda::ptx;
 namespace wgmma = overlap::wgmma;
-using ptx::scope_cta, ptx::sem_release, ptx::space_cluster, ptx::space_global, ptx::space_shared;
+using ptx::space_cluster, ptx::space_global, ptx::space_shared;
+using semantics::await_phase, semantics::expect_bytes, semantics::start_barrier;
 using wgmma::Swizzle;
 constexpr auto kK = wgmma::Major::kK;
 
@@ -45,38 +47,30 @@ void run(Kernel kernel, bool fixed) {
   if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
 }
 
-__device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(barrier, count);
-    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
-  }
-  __syncthreads();
-}
-__device__ inline void await_phase(std::uint64_t* barrier, int parity) {
-  while (!ptx::mbarrier_try_wait_parity(barrier, static_cast<std::uint32_t>(parity & 1))) {
-  }
-}
-__device__ inline void expect(std::uint64_t* barrier, std::uint32_t bytes) {
-  ptx::mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, barrier, bytes);
-}
 __device__ inline wgmma::Descriptor plain(const __half* operand) {
   return wgmma::describe<kK, Swizzle::kNone>(operand, kOperandBytes / 2, 128);
 }
-__device__ inline void load_both(__half* tiles, const __half* from, std::uint64_t* full) {
+
+struct Operands {
+  __half* tiles;  // in shared memory
+  wgmma::Descriptor a, b;
+};
+/// Copies both operands to shared memory, and waits for the copy.
+__device__ inline Operands load(const __half* from) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ __half tiles[2 * kOperand];
+  start_barrier(&full, 1);
   if (threadIdx.x == 0) {
-    expect(full, kBothBytes);
-    ptx::cp_async_bulk(space_cluster, space_global, tiles, from, kBothBytes, full);
+    expect_bytes(&full, kBothBytes);
+    ptx::cp_async_bulk(space_cluster, space_global, tiles, from, kBothBytes, &full);
   }
-  await_phase(full, 0);
+  await_phase(&full, 0);
+  return {tiles, plain(tiles), plain(tiles + kOperand)};
 }
 
 // ---- wgmma_wait: D is read before the wgmma has completed ------------------------------------------------
 __global__ void read_early(__half* from, float* to, bool fixed) {
-  __shared__ std::uint64_t full;
-  alignas(128) __shared__ __half tiles[2 * kOperand];
-  const auto a = plain(tiles), b = plain(tiles + kOperand);
-  start(&full, 1);
-  load_both(tiles, from, &full);
+  const auto [tiles, a, b] = load(from);
   Fragment d;
   wgmma::fence();
   wgmma::mma<__half, kK, kK>(d, a, b, false);  // @wgmma_wait
@@ -89,11 +83,7 @@ void wgmma_wait(bool fixed) { run(read_early, fixed); }
 
 // ---- wgmma_group: the wait leaves the group in flight whose result is read next ---------------------------
 __global__ void wait_for_older(__half* from, float* to, bool fixed) {
-  __shared__ std::uint64_t full;
-  alignas(128) __shared__ __half tiles[2 * kOperand];
-  const auto a = plain(tiles), b = plain(tiles + kOperand);
-  start(&full, 1);
-  load_both(tiles, from, &full);
+  const auto [tiles, a, b] = load(from);
   Fragment older, newer;
   wgmma::fence();
   wgmma::mma<__half, kK, kK>(older, a, b, false);
@@ -113,13 +103,13 @@ __global__ void refill(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full, empty;
   alignas(128) __shared__ __half tiles[2 * kOperand];
   const auto a = plain(tiles), b = plain(tiles + kOperand);
-  start(&full, 1);
-  start(&empty, wgmma::kThreads);
+  start_barrier(&full, 1);
+  start_barrier(&empty, wgmma::kThreads);
   Fragment d;
   for (int round = 0; round < kRounds; ++round) {
     if (threadIdx.x == 0) {
       await_phase(&empty, round + 1);
-      expect(&full, kBothBytes);
+      expect_bytes(&full, kBothBytes);
       ptx::cp_async_bulk(space_cluster, space_global, tiles, from, kBothBytes, &full);  // @wgmma_refill
     }
     await_phase(&full, round);
@@ -136,11 +126,7 @@ void wgmma_refill(bool fixed) { run(refill, fixed); }
 
 // ---- wgmma_overwrite: threads overwrite an operand while a wgmma may still read it ------------------------
 __global__ void overwrite(__half* from, float* to, bool fixed) {
-  __shared__ std::uint64_t full;
-  alignas(128) __shared__ __half tiles[2 * kOperand];
-  const auto a = plain(tiles), b = plain(tiles + kOperand);
-  start(&full, 1);
-  load_both(tiles, from, &full);
+  const auto [tiles, a, b] = load(from);
   Fragment d;
   wgmma::fence();
   wgmma::mma<__half, kK, kK>(d, a, b, false);  // @wgmma_overwrite
@@ -158,9 +144,9 @@ __global__ void multiply_early(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
   const auto a = plain(tiles), b = plain(tiles + kOperand);
-  start(&full, 1);
+  start_barrier(&full, 1);
   if (threadIdx.x == 0) {
-    expect(&full, kBothBytes);
+    expect_bytes(&full, kBothBytes);
     ptx::cp_async_bulk(space_cluster, space_global, tiles, from, kBothBytes, &full);  // @wgmma_load
   }
   if (fixed) await_phase(&full, 0);
@@ -194,11 +180,7 @@ void wgmma_proxy(bool fixed) { run(multiply_unfenced, fixed); }
 
 // ---- wgmma_fence: no fence() before the first wgmma. Refused ----------------------------------------------
 __global__ void multiply_without_fence(__half* from, float* to, bool fixed) {
-  __shared__ std::uint64_t full;
-  alignas(128) __shared__ __half tiles[2 * kOperand];
-  const auto a = plain(tiles), b = plain(tiles + kOperand);
-  start(&full, 1);
-  load_both(tiles, from, &full);
+  const auto [tiles, a, b] = load(from);
   Fragment d;
   for (float& value : d.value) value = 0;
   if (fixed) wgmma::fence();
@@ -271,10 +253,10 @@ __global__ void multiply_swizzled(const __grid_constant__ CUtensorMap map, float
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ __half a[kSide * kColumns];
   alignas(128) __shared__ __half b[kOperand];
-  start(&full, 1);
+  start_barrier(&full, 1);
   if (threadIdx.x == 0) {
     const std::int32_t at[2] = {0, 0};
-    expect(&full, sizeof a);
+    expect_bytes(&full, sizeof a);
     ptx::cp_async_bulk_tensor(space_cluster, space_global, a, &map, at, &full);
   }
   for (int i = static_cast<int>(threadIdx.x); i < kOperand; i += wgmma::kThreads)
@@ -298,14 +280,9 @@ void wgmma_swizzle(bool fixed) {
   DeviceBuffer<__half> a(0, kSide * kColumns);
   DeviceBuffer<float> to(0, kSide * kSide);
   fill_a<<<1, 128>>>(a.data());
-  CUtensorMap map{};
-  const cuuint64_t sizes[2] = {kColumns, kSide}, stride = kColumns * sizeof(__half);
-  const cuuint32_t box[2] = {kColumns, kSide}, ones[2] = {1, 1};
-  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, a.data(), sizes, &stride, box, ones,
-                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                             CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
-    throw std::runtime_error("no tensor map");
+  const CUtensorMap map = semantics::map_of<__half>(
+      {a.data(), {kColumns, kSide}, {kColumns}, {kColumns, kSide}, CU_TENSOR_MAP_SWIZZLE_128B},
+      CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
   multiply_swizzled<<<1, wgmma::kThreads>>>(map, to.data(), fixed);
   float got[kSide * kSide];
   if (cudaMemcpy(got, to.data(), sizeof got, cudaMemcpyDeviceToHost) != cudaSuccess)
