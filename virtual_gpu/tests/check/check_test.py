@@ -114,8 +114,7 @@ class PlantedTest(CheckTest):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertRegex(result.stderr, r"\Avirtual GPUs: (kernel |the host |a function |an operation )[^\n]*\n\Z")
         source = HERE / f"{self.program.name}.cu"
-        marked = [number for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), start=1)
-                  if re.search(rf"@{case}\b", line)]
+        marked = race_test.marked_lines(source, case)
         self.assertTrue(marked, f"{source.name} has no mark @{case}")
         for line in marked:
             self.assertRegex(result.stderr, rf"\b{source.name}:{line}\b")

@@ -66,29 +66,20 @@ __global__ void take_neighbours(int* words, bool fixed) {
   const int left = fixed && i == 0 ? 0 : words[i - 1];  // @before
   words[kCount / 2 + i] = left;
 }
-void before(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @before
-  run(take_neighbours, 8, words, fixed);
-}
+void before(bool fixed) { run(take_neighbours, 8, DeviceBuffer<int>(0, kCount), fixed); }  // @before
 
 // A negative index in an unsigned type: 16 GiB behind the array.
 __global__ void take_unsigned(int* words, bool fixed) {
   const unsigned i = threadIdx.x;
   words[i] = words[fixed ? i : i - 1];  // @wrapped
 }
-void wrapped(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @wrapped
-  run(take_unsigned, 1, words, fixed);
-}
+void wrapped(bool fixed) { run(take_unsigned, 1, DeviceBuffer<int>(0, kCount), fixed); }  // @wrapped
 
 __global__ void far(int* words, bool fixed) {
   if (fixed || threadIdx.x != 3) return;
   words[kCount + 2500] = 1;  // @far_behind
 }
-void far_behind(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @far_behind
-  run(far, 8, words, fixed);
-}
+void far_behind(bool fixed) { run(far, 8, DeviceBuffer<int>(0, kCount), fixed); }  // @far_behind
 
 struct Triple {
   int a, b, c, d, e;
@@ -107,25 +98,16 @@ void structure(bool fixed) {
 __global__ void count_up(int* words, bool fixed) {
   atomicAdd(words + (fixed ? 0 : kCount), 1);  // @atomic
 }
-void atomic(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @atomic
-  run(count_up, 4, words, fixed);
-}
+void atomic(bool fixed) { run(count_up, 4, DeviceBuffer<int>(0, kCount), fixed); }  // @atomic
 
 __global__ void copy_bytes(int* words, bool fixed) {
   memcpy(words + kCount / 2, words, sizeof(int) * (kCount / 2 + !fixed));  // @copied
 }
-void copied(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @copied
-  run(copy_bytes, 1, words, fixed);
-}
+void copied(bool fixed) { run(copy_bytes, 1, DeviceBuffer<int>(0, kCount), fixed); }  // @copied
 __global__ void set_bytes(int* words, bool fixed) {
   memset(words, 0, sizeof(int) * kCount + (fixed ? 0 : 3));  // @cleared
 }
-void cleared(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @cleared
-  run(set_bytes, 1, words, fixed);
-}
+void cleared(bool fixed) { run(set_bytes, 1, DeviceBuffer<int>(0, kCount), fixed); }  // @cleared
 
 // The runtime makes the copy, after the call has returned.
 __global__ void copy_async(int* words, bool fixed) {
@@ -136,10 +118,7 @@ __global__ void copy_async(int* words, bool fixed) {
   pipeline.consumer_wait();
   words[0] = slot;
 }
-void copied_later(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @copied_later
-  run(copy_async, 1, words, fixed);
-}
+void copied_later(bool fixed) { run(copy_async, 1, DeviceBuffer<int>(0, kCount), fixed); }  // @copied_later
 
 __device__ int pick(const int* words, unsigned i) { return words[i]; }  // @in_function
 __global__ void through_function(int* words, bool fixed) {
@@ -267,10 +246,7 @@ __global__ void load_vector(int* words, bool fixed) {
   const float4 four = *reinterpret_cast<const float4*>(words + (fixed ? 4 : 5));  // @misaligned
   words[0] = static_cast<int>(four.x);
 }
-void misaligned(bool fixed) {
-  const DeviceBuffer<int> words(0, kCount);  // @misaligned
-  run(load_vector, 1, words, fixed);
-}
+void misaligned(bool fixed) { run(load_vector, 1, DeviceBuffer<int>(0, kCount), fixed); }  // @misaligned
 __global__ void store_pair(int* words, bool fixed) {
   __shared__ int cells[64];                                                  // @misaligned_shared
   *reinterpret_cast<int2*>(&cells[fixed ? 2 : 3]) = make_int2(words[0], 1);  // @misaligned_shared

@@ -178,6 +178,13 @@ void block_before(bool fixed) {
   keep<<<4, 1>>>(words.data(), fixed);
   synchronize();
 }
+/// Runs the kernel on kCount words; the bug: the last one is unwritten.
+void copy_all(void (*kernel)(const int* from, int* to), bool fixed) {
+  const DeviceBuffer<int> from(0, kCount), to(0, kCount);
+  write(from, fixed ? kCount : kCount - 1);
+  kernel<<<1, kCount>>>(from.data(), to.data());
+  synchronize();
+}
 __global__ void take_async(const int* from, int* to) {
   __shared__ int slots[kCount];  // @async
   auto pipeline = cuda::make_pipeline();
@@ -187,12 +194,7 @@ __global__ void take_async(const int* from, int* to) {
   pipeline.consumer_wait();
   to[threadIdx.x] = slots[threadIdx.x];  // @async
 }
-void async(bool fixed) {
-  const DeviceBuffer<int> from(0, kCount), to(0, kCount);
-  write(from, fixed ? kCount : kCount - 1);
-  take_async<<<1, kCount>>>(from.data(), to.data());
-  synchronize();
-}
+void async(bool fixed) { copy_all(take_async, fixed); }
 __global__ void take_bulk(const int* from, int* to) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kCount];  // @bulk
@@ -208,12 +210,7 @@ __global__ void take_bulk(const int* from, int* to) {
   phases::await_phase(&full, 0);
   to[threadIdx.x] = tile[threadIdx.x];  // @bulk
 }
-void bulk(bool fixed) {
-  const DeviceBuffer<int> from(0, kCount), to(0, kCount);
-  write(from, fixed ? kCount : kCount - 1);
-  take_bulk<<<1, kCount>>>(from.data(), to.data());
-  synchronize();
-}
+void bulk(bool fixed) { copy_all(take_bulk, fixed); }
 
 // ---- libraries --------------------------------------------------------------------------------------
 // A GEMM of 16 x 16: if the last word of A is unwritten, one row of C counts as unwritten, the others do not.
