@@ -15,9 +15,7 @@ class ForbiddenTest : public GpuTest {
   void begin(cudaStreamCaptureMode mode = kRelaxed) { require(cudaStreamBeginCapture(stream(), mode)); }
   void expect_invalid() {
     EXPECT_EQ(status(stream()), cudaStreamCaptureStatusInvalidated);
-    cudaGraph_t graph = nullptr;
-    EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorStreamCaptureInvalidated);
-    EXPECT_EQ(graph, nullptr);
+    expect_no_graph(stream(), cudaErrorStreamCaptureInvalidated);
     EXPECT_EQ(status(stream()), cudaStreamCaptureStatusNone);
     EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess) << "the stream is of use again";
   }
@@ -115,8 +113,7 @@ TEST_F(ForbiddenTest, TheDefaultStreamWhileABlockingStreamCaptures) {
   EXPECT_EQ(status(blocking), cudaStreamCaptureStatusActive) << "that was a question only";
   EXPECT_CUDA_ERROR(cudaMemsetAsync(word.data(), 1, word.bytes(), nullptr), cudaErrorStreamCaptureImplicit);
   EXPECT_EQ(status(blocking), cudaStreamCaptureStatusInvalidated);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+  expect_no_graph(blocking, cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(ForbiddenTest, NotTheDefaultStreamWhileANonBlockingStreamCaptures) {
@@ -132,8 +129,7 @@ TEST_F(ForbiddenTest, CapturingTheDefaultStream) {
 }
 
 TEST_F(ForbiddenTest, BeginningTwiceAndEndingWithoutABeginning) {
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorIllegalState);
+  expect_no_graph(stream(), cudaErrorIllegalState);
   begin();
   EXPECT_CUDA_ERROR(cudaStreamBeginCapture(stream(), kRelaxed), cudaErrorIllegalState);
   end_anyhow();
@@ -155,11 +151,8 @@ TEST_F(ForbiddenTest, MergingTwoCaptures) {
   CUDA_OK(cudaStreamBeginCapture(other, kRelaxed));
   CUDA_OK(cudaEventRecord(event, other));
   EXPECT_CUDA_ERROR(cudaStreamWaitEvent(stream(), event), cudaErrorStreamCaptureMerge);
-  for (const cudaStream_t captures : {stream(), static_cast<cudaStream_t>(other)}) {
-    cudaGraph_t graph = nullptr;
-    EXPECT_CUDA_ERROR(cudaStreamEndCapture(captures, &graph), cudaErrorStreamCaptureInvalidated);
-    EXPECT_EQ(graph, nullptr);
-  }
+  expect_no_graph(stream(), cudaErrorStreamCaptureInvalidated);
+  expect_no_graph(other, cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(ForbiddenTest, EndingWithUnjoinedWork) {
@@ -169,9 +162,7 @@ TEST_F(ForbiddenTest, EndingWithUnjoinedWork) {
   begin();
   order(other, stream(), fork);
   set<<<1, 1, 0, other>>>(word.data(), 2);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorStreamCaptureUnjoined);
-  EXPECT_EQ(graph, nullptr);
+  expect_no_graph(stream(), cudaErrorStreamCaptureUnjoined);
   EXPECT_EQ(status(stream()), cudaStreamCaptureStatusNone);
   EXPECT_EQ(status(other), cudaStreamCaptureStatusNone);
   EXPECT_EQ(word.value(), 1);
@@ -186,9 +177,7 @@ TEST_F(ForbiddenTest, EndingWithWorkBehindTheJoin) {
   set<<<1, 1, 0, other>>>(word.data(), 2);
   order(stream(), other, join);
   set<<<1, 1, 0, other>>>(word.data(), 3);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorStreamCaptureUnjoined);
-  EXPECT_EQ(graph, nullptr);
+  expect_no_graph(stream(), cudaErrorStreamCaptureUnjoined);
 }
 
 TEST_F(ForbiddenTest, EndingInAnotherStream) {
@@ -196,9 +185,7 @@ TEST_F(ForbiddenTest, EndingInAnotherStream) {
   const Event fork;
   begin();
   order(other, stream(), fork);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
-  EXPECT_EQ(graph, nullptr);
+  expect_no_graph(other, cudaErrorStreamCaptureUnmatched);
   end_anyhow();
 }
 

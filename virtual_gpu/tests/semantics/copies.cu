@@ -24,8 +24,7 @@ TEST_F(CopiesTest, PinnedSourceIsReadWhenTheCopyRuns) {
   Gate gate(stream);
   CUDA_OK(cudaMemcpyAsync(x.data(), source.data(), sizeof(int), cudaMemcpyHostToDevice, stream));
   source[0] = 2;
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(x.value(), 2);
 }
 
@@ -36,8 +35,7 @@ TEST_F(CopiesTest, PinnedDestinationIsWrittenWhenTheCopyRuns) {
   Gate gate(stream);
   CUDA_OK(cudaMemcpyAsync(destination.data(), x.data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
   EXPECT_EQ(*static_cast<volatile int*>(destination.data()), 7) << "the call did not wait";
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(destination[0], 1);
 }
 
@@ -169,8 +167,7 @@ TEST_F(CopiesTest, MemsetRunsInTheOrderOfItsStream) {
   CUDA_OK(cudaMemsetAsync(x.data(), 0, sizeof(int), stream));
   copy_one<<<1, 1, 0, stream>>>(y.data(), x.data());
   set<<<1, 1, 0, stream>>>(x.data(), 2);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(y.value(), 0);
   EXPECT_EQ(x.value(), 2);
 }
@@ -225,9 +222,7 @@ TEST_F(CopiesOfTwoGpusTest, CopyInAStreamOfAnotherGpu) {
   PinnedArray<int> host(2, 4);
   host[1] = 0;
   const DeviceArray<int> x(1, 0);
-  CUDA_OK(cudaSetDevice(1));
-  const Stream stream;
-  CUDA_OK(cudaSetDevice(0));
+  const auto stream = made_on(1, [] { return Stream(); });
   CUDA_OK(cudaMemcpyAsync(x.data(), &host[0], sizeof(int), cudaMemcpyHostToDevice, stream));
   CUDA_OK(cudaMemcpyAsync(&host[1], x.data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
   CUDA_OK(cudaStreamSynchronize(stream));

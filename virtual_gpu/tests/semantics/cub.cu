@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "capture_test.hpp"
 #include "cub_test.hpp"
 
 namespace semantics {
@@ -232,21 +233,17 @@ TEST_F(CubTest, ACapturedCallRunsWithEachLaunch) {
   std::size_t bytes = 0;
   CUDA_OK(cub::DeviceReduce::Sum(nullptr, bytes, in.data(), out.data(), 3, stream));
   const DeviceArray<char> temporary(bytes);
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  CUDA_OK(cub::DeviceReduce::Sum(temporary.data(), bytes, in.data(), out.data(), 3, stream));
-  CUDA_OK(cudaStreamEndCapture(stream, &graph));
+  const auto sum = [&] {
+    require(cub::DeviceReduce::Sum(temporary.data(), bytes, in.data(), out.data(), 3, stream));
+  };
+  const Graph graph(stream, sum, cudaStreamCaptureModeThreadLocal);
   EXPECT_EQ(out.value(), 0);
-  CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
+  const Executable executable(graph);
   for (const int first : {2, 10}) {
     set<<<1, 1, 0, stream>>>(in.data(), first);
-    CUDA_OK(cudaGraphLaunch(exec, stream));
-    CUDA_OK(cudaStreamSynchronize(stream));
+    executable.run(stream);
     EXPECT_EQ(out.value(), first + 4);
   }
-  CUDA_OK(cudaGraphExecDestroy(exec));
-  CUDA_OK(cudaGraphDestroy(graph));
 }
 
 TEST_F(CubTest, TooLittleTemporaryStorageIsRefused) {

@@ -1,37 +1,14 @@
 // GEMMs of cuBLAS: the cuBLAS Library reference on cublasGemmEx() and related calls. Column-major.
-#include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <limits>
 #include <random>
 
-#include "gpu_test.hpp"
-
-/// Lets GoogleTest print statuses by name.
-inline void PrintTo(cublasStatus_t status, std::ostream* out) { *out << cublasGetStatusName(status); }
-
-#define CUBLAS_OK(call) ASSERT_EQ(call, CUBLAS_STATUS_SUCCESS)
+#include "cublas_test.hpp"
 
 namespace semantics {
 namespace {
-
-void require(cublasStatus_t status) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusName(status));
-}
-using semantics::require;
-
-class Blas {
- public:
-  Blas() { require(cublasCreate(&handle_)); }
-  Blas(const Blas&) = delete;
-  Blas& operator=(const Blas&) = delete;
-  ~Blas() { EXPECT_EQ(cublasDestroy(handle_), CUBLAS_STATUS_SUCCESS); }
-  operator cublasHandle_t() const { return handle_; }
-
- private:
-  cublasHandle_t handle_ = nullptr;
-};
 
 template <class T>
 constexpr cudaDataType kType = CUDA_R_32F;
@@ -39,8 +16,6 @@ template <>
 constexpr cudaDataType kType<__half> = CUDA_R_16F;
 template <>
 constexpr cudaDataType kType<__nv_bfloat16> = CUDA_R_16BF;
-
-const float kUnwritten = std::numeric_limits<float>::quiet_NaN();
 
 /// Integers from -1 to 1: their products and sums are exact.
 template <class T>
@@ -162,7 +137,7 @@ TYPED_TEST(CublasTest, WithBetaZeroCIsNotRead) {
   using Output = typename TypeParam::Output;
   const Blas blas;
   const DeviceArray<Input> ones(64, Input(1.0f));
-  const DeviceArray<Output> c(64, Output(kUnwritten));
+  const DeviceArray<Output> c(64, Output(std::numeric_limits<float>::quiet_NaN()));
   const float one = 1, zero = 0;
   CUBLAS_OK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, ones.data(), kType<Input>, 8,
                          ones.data(), kType<Input>, 8, &zero, c.data(), kType<Output>, 8, CUBLAS_COMPUTE_32F,
@@ -332,8 +307,7 @@ TEST_F(CublasCallTest, ProductsAreAsynchronous) {
     set<float><<<1, 1, 0, other>>>(b.data(), 2);  // the first element
     CUDA_OK(cudaStreamSynchronize(other));
     copy_one<float><<<1, 1, 0, stream>>>(a.data(), c.data());
-    gate.open();
-    CUDA_OK(cudaStreamSynchronize(stream));
+    gate.drain(stream);
   }
   std::vector<float> expected(kSquare, 3.0f * kSize);
   for (int i = 0; i < kSize; ++i) expected[i] += 3;

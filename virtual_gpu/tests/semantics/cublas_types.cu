@@ -1,8 +1,7 @@
 // Typed GEMMs of cuBLAS: cuBLAS Library, "cublas<t>gemm()".
-#include <cublas_v2.h>
 #include <cuda_fp16.h>
 
-#include "gpu_test.hpp"
+#include "cublas_test.hpp"
 
 namespace semantics {
 namespace {
@@ -20,12 +19,10 @@ std::vector<double> product_by_name(Gemm gemm, double unit) {
   const DeviceArray<T> a(numbers({1, 2, 3, 4, 5, 6})), b(numbers({1, 0, 2, -1}));
   const DeviceArray<T> c(numbers({1, 1, 1, 1, 1, 1}));
   const T alpha = T(2.0), beta = T(3.0);
-  cublasHandle_t blas = nullptr;
-  EXPECT_EQ(cublasCreate(&blas), CUBLAS_STATUS_SUCCESS);
+  const Blas blas;
   EXPECT_EQ(
       gemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, 3, 2, 2, &alpha, a.data(), 3, b.data(), 2, &beta, c.data(), 3),
       CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(cublasDestroy(blas), CUBLAS_STATUS_SUCCESS);
   using Exact = std::conditional_t<std::is_same_v<T, double>, double, float>;  // half converts to float
   std::vector<double> result;
   for (const T value : c.values()) result.push_back(static_cast<Exact>(value));

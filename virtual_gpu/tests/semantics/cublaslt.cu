@@ -4,34 +4,30 @@
 
 #include <random>
 
-#include "gpu_test.hpp"
+#include "cublas_test.hpp"
 
 namespace semantics {
 namespace {
-
-void require_lt(cublasStatus_t status) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusName(status));
-}
 
 /// Descriptors of a column-major GEMM in f16; op(A) is m x k, op(B) k x n.
 class LtProduct {
  public:
   LtProduct(int m, int n, int k, bool transpose_a, bool transpose_b) {
-    require_lt(cublasLtCreate(&handle));
-    require_lt(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    const cublasOperation_t a_operation = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t b_operation = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    require_lt(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA, &a_operation,
-                                              sizeof a_operation));
-    require_lt(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSB, &b_operation,
-                                              sizeof b_operation));
+    require(cublasLtCreate(&handle));
+    require(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    const auto set_operation = [this](cublasLtMatmulDescAttributes_t attribute, bool transpose) {
+      const cublasOperation_t operation = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+      require(cublasLtMatmulDescSetAttribute(description, attribute, &operation, sizeof operation));
+    };
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSA, transpose_a);
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSB, transpose_b);
     a = layout(transpose_a ? k : m, transpose_a ? m : k);
     b = layout(transpose_b ? n : k, transpose_b ? k : n);
     c = layout(m, n);
-    require_lt(cublasLtMatmulPreferenceCreate(&preference));
+    require(cublasLtMatmulPreferenceCreate(&preference));
     const std::uint64_t no_workspace = 0;
-    require_lt(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                    &no_workspace, sizeof no_workspace));
+    require(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                 &no_workspace, sizeof no_workspace));
   }
   LtProduct(const LtProduct&) = delete;
   LtProduct& operator=(const LtProduct&) = delete;
@@ -51,8 +47,8 @@ class LtProduct {
   };
   Proposed proposed() const {
     Proposed found{};
-    require_lt(cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, c, c, preference, 4, found.results,
-                                              &found.count));
+    require(cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, c, c, preference, 4, found.results,
+                                           &found.count));
     return found;
   }
 
@@ -64,8 +60,8 @@ class LtProduct {
  private:
   static cublasLtMatrixLayout_t layout(int rows, int columns) {
     cublasLtMatrixLayout_t made = nullptr;
-    require_lt(cublasLtMatrixLayoutCreate(&made, CUDA_R_16F, static_cast<std::uint64_t>(rows),
-                                          static_cast<std::uint64_t>(columns), rows));
+    require(cublasLtMatrixLayoutCreate(&made, CUDA_R_16F, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), rows));
     return made;
   }
 };
@@ -93,9 +89,9 @@ class CublasLtTest : public GpuTest {
       ASSERT_EQ(each.state, CUBLAS_STATUS_SUCCESS);
       EXPECT_EQ(each.workspaceSize, 0u);
       const DeviceArray<__half> c_there(static_cast<std::size_t>(m * n), __float2half(7));
-      require_lt(cublasLtMatmul(product.handle, product.description, &alpha, a_there.data(), product.a,
-                                b_there.data(), product.b, &beta, c_there.data(), product.c, c_there.data(),
-                                product.c, &each.algo, nullptr, 0, nullptr));
+      require(cublasLtMatmul(product.handle, product.description, &alpha, a_there.data(), product.a,
+                             b_there.data(), product.b, &beta, c_there.data(), product.c, c_there.data(),
+                             product.c, &each.algo, nullptr, 0, nullptr));
       require(cudaDeviceSynchronize());
       const std::vector<__half> found = c_there.values();
       for (int column = 0; column < n; ++column) {

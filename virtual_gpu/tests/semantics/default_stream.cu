@@ -118,12 +118,10 @@ TEST_F(DefaultStreamTest, WaitInItHoldsBackBlockingStreams) {
   const Event event;
   Gate gate(held);
   set<<<1, 1, 0, held>>>(x.data(), 1);
-  CUDA_OK(cudaEventRecord(event, held));
-  CUDA_OK(cudaStreamWaitEvent(cudaStreamLegacy, event, 0));
+  order(cudaStreamLegacy, held, event);
   copy_one<<<1, 1, 0, stream>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(y[0], 1);
 }
 

@@ -27,9 +27,7 @@ cudaError_t launch(cudaStream_t stream, bool programmatic, void (*kernel)(Parame
 
 __global__ void trigger_then_add(int* to, int value) {
   cudaTriggerProgrammaticLaunchCompletion();
-  const long long start = clock64();
-  while (clock64() - start < kCyclesOfLateness) {
-  }
+  spin();
   to[blockIdx.x] += value;
 }
 __global__ void synchronize_then_add(const int* from, int* to) {
@@ -96,19 +94,15 @@ TEST_F(DependentLaunchesTest, WhatFollowsWaitsForAllBeforeIt) {
 TEST_F(DependentLaunchesTest, InACapturedGraph) {
   const DeviceArray<int> from(4, 0), to(4, 0);
   const Stream stream;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  CUDA_OK(launch(stream, true, trigger_then_add, from.data(), 7));
-  CUDA_OK(launch(stream, true, synchronize_then_add, from.data(), to.data()));
-  add_all<<<4, 1, 0, stream>>>(from.data(), to.data());
-  CUDA_OK(cudaStreamEndCapture(stream, &graph));
-  CUDA_OK(cudaGraphInstantiate(&executable, graph, 0));
+  const Graph graph(stream, [&] {
+    require(launch(stream, true, trigger_then_add, from.data(), 7));
+    require(launch(stream, true, synchronize_then_add, from.data(), to.data()));
+    add_all<<<4, 1, 0, stream>>>(from.data(), to.data());
+  });
+  const Executable executable(graph);
   for (int i = 0; i < 2; ++i) CUDA_OK(cudaGraphLaunch(executable, stream));
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(to.values(), std::vector<int>(4, 2 * 28 + 2 * 56));
-  CUDA_OK(cudaGraphExecDestroy(executable));
-  CUDA_OK(cudaGraphDestroy(graph));
 }
 
 TEST_F(DependentLaunchesTest, WithoutAPrimaryBothCallsDoNothing) {

@@ -15,13 +15,11 @@ TEST_F(EventsTest, WaitOrdersTwoStreams) {
   const Event ready(cudaEventDisableTiming);
   Gate gate(producer);
   set<<<1, 1, 0, producer>>>(x.data(), 1);
-  CUDA_OK(cudaEventRecord(ready, producer));
-  CUDA_OK(cudaStreamWaitEvent(consumer, ready, 0));
+  order(consumer, producer, ready);
   copy_one<<<1, 1, 0, consumer>>>(y.data(), x.data());
   CUDA_OK(cudaGetLastError());
   EXPECT_EQ(cudaStreamQuery(consumer), cudaErrorNotReady);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(consumer));
+  gate.drain(consumer);
   EXPECT_EQ(y.value(), 1);
 }
 
@@ -54,8 +52,7 @@ TEST_F(EventsTest, WaitHoldsBackLaterWorkOnly) {
   CUDA_OK(cudaEventSynchronize(before_the_wait));
   EXPECT_EQ(results[0], 1);
   EXPECT_EQ(*static_cast<volatile int*>(&results[1]), 0);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(results[1], 2);
 }
 
@@ -66,8 +63,7 @@ TEST_F(EventsTest, WaitBeforeReRecordWaitsForTheOldRecord) {
   const Stream first, second, waiting;
   const Event event;
   Gate gate;
-  CUDA_OK(cudaEventRecord(event, first));
-  CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
+  order(waiting, first, event);
   gate.close(second);
   CUDA_OK(cudaEventRecord(event, second));
   set<<<1, 1, 0, waiting>>>(result.data(), 1);
@@ -84,12 +80,10 @@ TEST_F(EventsTest, WaitAfterReRecordWaitsForTheNewRecord) {
   CUDA_OK(cudaEventRecord(event, first));
   gate.close(second);
   set<<<1, 1, 0, second>>>(x.data(), 1);
-  CUDA_OK(cudaEventRecord(event, second));
-  CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
+  order(waiting, second, event);
   copy_one<<<1, 1, 0, waiting>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(waiting), cudaErrorNotReady);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(waiting));
+  gate.drain(waiting);
   EXPECT_EQ(y.value(), 1);
 }
 
@@ -143,13 +137,11 @@ TEST_F(EventsTest, WaitOutlivesItsEvent) {
   auto event = std::make_unique<Event>();
   gate.close(producer);
   set<<<1, 1, 0, producer>>>(x.data(), 1);
-  CUDA_OK(cudaEventRecord(*event, producer));
-  CUDA_OK(cudaStreamWaitEvent(consumer, *event, 0));
+  order(consumer, producer, *event);
   event.reset();
   copy_one<<<1, 1, 0, consumer>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(consumer), cudaErrorNotReady);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(consumer));
+  gate.drain(consumer);
   EXPECT_EQ(y.value(), 1);
 }
 
@@ -207,9 +199,7 @@ TEST_F(EventsOfTwoGpusTest, WaitOrdersStreamsOfTwoGpus) {
   const Stream producer;
   const Event ready;
   Gate gate;
-  CUDA_OK(cudaSetDevice(1));
-  const Stream consumer;
-  CUDA_OK(cudaSetDevice(0));
+  const auto consumer = made_on(1, [] { return Stream(); });
   gate.close(producer);
   set<<<1, 1, 0, producer>>>(x.data(), 1);
   CUDA_OK(cudaEventRecord(ready, producer));

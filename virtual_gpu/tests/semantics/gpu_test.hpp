@@ -31,6 +31,27 @@ inline void require(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorName(error));
 }
 
+/// Makes a device current until the end of the scope.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    EXPECT_EQ(cudaGetDevice(&previous_), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { EXPECT_EQ(cudaSetDevice(previous_), cudaSuccess); }
+
+ private:
+  int previous_ = 0;
+};
+/// What `make` returns, made while that device is current.
+template <class Make>
+auto made_on(int device, Make make) {
+  const OnDevice on(device);
+  return make();
+}
+
 /// Memory of the device that was current at construction.
 template <class T>
 class DeviceArray {
@@ -80,33 +101,37 @@ class PinnedArray {
   T* data_ = nullptr;
 };
 
-class Stream {
+/// A handle, which a derived class creates; `destroy` must return its type's first enumerator, success.
+template <class Handle, auto destroy>
+class Owner {
+ public:
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() { EXPECT_EQ(destroy(handle_), decltype(destroy(handle_)){}); }
+  operator Handle() const { return handle_; }
+
+ protected:
+  Owner() = default;
+  Handle handle_ = nullptr;
+};
+class Stream : public Owner<cudaStream_t, &cudaStreamDestroy> {
  public:
   explicit Stream(unsigned int flags = cudaStreamNonBlocking) {
     require(cudaStreamCreateWithFlags(&handle_, flags));
   }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() { EXPECT_EQ(cudaStreamDestroy(handle_), cudaSuccess); }
-  operator cudaStream_t() const { return handle_; }
-
- private:
-  cudaStream_t handle_ = nullptr;
 };
-
-class Event {
+class Event : public Owner<cudaEvent_t, &cudaEventDestroy> {
  public:
   explicit Event(unsigned int flags = cudaEventDefault) {
     require(cudaEventCreateWithFlags(&handle_, flags));
   }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { EXPECT_EQ(cudaEventDestroy(handle_), cudaSuccess); }
-  operator cudaEvent_t() const { return handle_; }
-
- private:
-  cudaEvent_t handle_ = nullptr;
 };
+
+/// Makes `waiting` wait for all work in `stream`.
+inline void order(cudaStream_t waiting, cudaStream_t stream, cudaEvent_t event) {
+  require(cudaEventRecord(event, stream));
+  require(cudaStreamWaitEvent(waiting, event));
+}
 
 template <class T>
 __global__ void set(T* where, T value) {
@@ -125,12 +150,15 @@ __global__ void append(T* where, T digit) {
 inline constexpr long long kCyclesToGiveUp = 4'000'000'000;  // about 2 s: a broken test ends
 inline constexpr long long kCyclesOfLateness = 1'000'000;
 
-/// Spins, then sets: a reader that does not wait for it sees the old value.
-template <class T>
-__global__ void set_late(T* where, T value) {
+__device__ inline void spin() {
   const long long start = clock64();
   while (clock64() - start < kCyclesOfLateness) {
   }
+}
+/// Spins, then sets: a reader that does not wait for it sees the old value.
+template <class T>
+__global__ void set_late(T* where, T value) {
+  spin();
   *where = value;
 }
 /// A flag that one kernel raises and another awaits; a reader that sees it raised sees all earlier writes.
@@ -162,12 +190,9 @@ class Gate {
   ~Gate() {
     if (device_ < 0) return;
     open();
-    int current = 0;
-    EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
-    EXPECT_EQ(cudaSetDevice(device_), cudaSuccess);
+    const OnDevice on(device_);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_EQ(flags_[1], 0) << "the gate was never opened: somebody waited for a stream that was held back";
-    EXPECT_EQ(cudaSetDevice(current), cudaSuccess);
   }
   void close(cudaStream_t stream) {
     require(cudaGetDevice(&device_));
@@ -175,6 +200,11 @@ class Gate {
     require(cudaGetLastError());
   }
   void open() { Flag<int>(flags_[0]).store(1, cuda::memory_order_release); }
+  /// Opens the gate and waits for all work in `stream`.
+  void drain(cudaStream_t stream) {
+    open();
+    require(cudaStreamSynchronize(stream));
+  }
 
  private:
   PinnedArray<int> flags_{2, 0};

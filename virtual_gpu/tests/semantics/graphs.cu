@@ -10,66 +10,17 @@ namespace {
 using GraphsTest = GpuTest;
 using GraphsOfTwoGpusTest = TwoGpusTest;
 
-class Graph {
- public:
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() {
-    if (handle_ == nullptr) return;
-    EXPECT_EQ(cudaGraphDestroy(handle_), cudaSuccess);
-  }
-  /// Captures what `record` enqueues.
-  template <class Record>
-  void capture(cudaStream_t stream, Record record, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
-    require(cudaStreamBeginCapture(stream, mode));
-    record();
-    require(cudaStreamEndCapture(stream, &handle_));
-  }
-  std::size_t nodes() const {
-    std::size_t count = 0;
-    require(cudaGraphGetNodes(handle_, nullptr, &count));
-    return count;
-  }
-  operator cudaGraph_t() const { return handle_; }
-
- private:
-  cudaGraph_t handle_ = nullptr;
-};
-
-class Executable {
- public:
-  explicit Executable(cudaGraph_t graph) { require(cudaGraphInstantiate(&handle_, graph, 0)); }
-  Executable(const Executable&) = delete;
-  Executable& operator=(const Executable&) = delete;
-  ~Executable() { EXPECT_EQ(cudaGraphExecDestroy(handle_), cudaSuccess); }
-  operator cudaGraphExec_t() const { return handle_; }
-
- private:
-  cudaGraphExec_t handle_ = nullptr;
-};
-
-/// Launches once and synchronises.
-void run(cudaGraph_t graph, cudaStream_t stream) {
-  const Executable executable(graph);
-  require(cudaGraphLaunch(executable, stream));
-  require(cudaStreamSynchronize(stream));
-}
-
 /// Adds one, slowly: two concurrent kernels would lose an addition.
 __global__ void increment_late(int* where) {
   const int before = *static_cast<volatile int*>(where);
-  const long long start = clock64();
-  while (clock64() - start < kCyclesOfLateness) {
-  }
+  spin();
   *where = before + 1;
 }
 
 TEST_F(GraphsTest, CapturedWorkRunsWhenTheGraphIsLaunched) {
   const DeviceArray<long long> digits(1);
   const Stream stream;
-  Graph graph;
-  graph.capture(stream, [&] {
+  const Graph graph(stream, [&] {
     for (long long digit = 1; digit <= 3; ++digit) append<<<1, 1, 0, stream>>>(digits.data(), digit);
   });
   CUDA_OK(cudaGetLastError());
@@ -89,21 +40,18 @@ TEST_F(GraphsTest, ArgumentsAreThoseOfTheCaptureAndMemoryThatOfTheLaunch) {
   const DeviceArray<int> argument(1), copied(1);
   const Stream stream;
   int value = 5;
-  Graph graph;
-  graph.capture(stream, [&] {
+  const Graph graph(stream, [&] {
     set<<<1, 1, 0, stream>>>(argument.data(), value);
     require(cudaMemcpyAsync(copied.data(), source.data(), sizeof(int), cudaMemcpyHostToDevice, stream));
   });
   value = 6;
   source[0] = 4;
   const Executable executable(graph);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  executable.run(stream);
   EXPECT_EQ(argument.value(), 5);
   EXPECT_EQ(copied.value(), 4);
   source[0] = 7;
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  executable.run(stream);
   EXPECT_EQ(copied.value(), 7);
 }
 
@@ -115,8 +63,7 @@ TEST_F(GraphsTest, CopiesFillsKernelsAndHostFunctionsRunInOrder) {
   constexpr auto kIn = cudaMemcpyHostToDevice, kOut = cudaMemcpyDeviceToHost;
   constexpr auto kWithin = cudaMemcpyDeviceToDevice;
   constexpr std::size_t kWord = sizeof(int);
-  Graph graph;
-  graph.capture(stream, [&] {
+  const Graph graph(stream, [&] {
     require(cudaMemcpyAsync(number.data(), &host[0], kWord, kIn, stream));
     append<<<1, 1, 0, stream>>>(number.data(), 1);
     require(cudaMemcpy2DAsync(pair.data(), 2 * kWord, number.data(), kWord, kWord, 1, kWithin, stream));
@@ -129,7 +76,7 @@ TEST_F(GraphsTest, CopiesFillsKernelsAndHostFunctionsRunInOrder) {
     require(cudaMemcpyAsync(&host[3], &host[1], kWord, cudaMemcpyHostToHost, stream));
   });
   EXPECT_EQ(graph.nodes(), 9u);
-  run(graph, stream);
+  Executable(graph).run(stream);
   EXPECT_EQ(host[1], 61);
   EXPECT_EQ(host[2], 2);
   EXPECT_EQ(host[3], 61);
@@ -138,8 +85,7 @@ TEST_F(GraphsTest, CopiesFillsKernelsAndHostFunctionsRunInOrder) {
 TEST_F(GraphsTest, LaunchesAreInTheOrderOfTheirStream) {
   const DeviceArray<long long> digits(1);
   const Stream capturing, stream;
-  Graph graph;
-  graph.capture(capturing, [&] { append<<<1, 1, 0, capturing>>>(digits.data(), 2LL); });
+  const Graph graph(capturing, [&] { append<<<1, 1, 0, capturing>>>(digits.data(), 2LL); });
   const Executable executable(graph);
   Gate gate(stream);
   append<<<1, 1, 0, stream>>>(digits.data(), 1LL);
@@ -148,8 +94,7 @@ TEST_F(GraphsTest, LaunchesAreInTheOrderOfTheirStream) {
   CUDA_OK(cudaGraphLaunch(executable, stream));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamQuery(capturing), cudaSuccess) << "a graph forgets where it was captured";
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(digits.value(), 1232);
 }
 
@@ -159,8 +104,7 @@ TEST_F(GraphsTest, LaunchesOfOneExecutableDoNotOverlap) {
   const DeviceArray<int> sum(1), seen(1);
   const Stream first, second;
   const Event fork, join;
-  Graph graph;
-  graph.capture(first, [&] {  // the next launch must also wait for the end of the second branch
+  const Graph graph(first, [&] {  // the next launch must also wait for the end of the second branch
     copy_one<<<1, 1, 0, first>>>(seen.data(), sum.data());
     order(second, first, fork);
     increment_late<<<1, 1, 0, second>>>(sum.data());
@@ -181,8 +125,7 @@ TEST_F(GraphsTest, EventsAfterTheLaunchCoverTheGraph) {
   const DeviceArray<int> from(1), to(1);
   const Stream stream, other;
   const Event launched;
-  Graph graph;
-  graph.capture(stream, [&] { set_late<<<1, 1, 0, stream>>>(from.data(), 7); });
+  const Graph graph(stream, [&] { set_late<<<1, 1, 0, stream>>>(from.data(), 7); });
   const Executable executable(graph);
   CUDA_OK(cudaGraphLaunch(executable, stream));
   order(other, stream, launched);
@@ -197,8 +140,7 @@ TEST_F(GraphsTest, StreamsJoinTheCaptureByEvents) {
   const DeviceArray<int> a(1), b(1), c(1), d(1);
   const Stream stream, other;
   const Event fork, join;
-  Graph graph;
-  graph.capture(stream, [&] {
+  const Graph graph(stream, [&] {
     increment_late<<<1, 1, 0, stream>>>(a.data());
     order(other, stream, fork);
     EXPECT_EQ(status(other), cudaStreamCaptureStatusActive);
@@ -218,8 +160,7 @@ TEST_F(GraphsTest, StreamsJoinTheCaptureByEvents) {
   EXPECT_EQ(graph.nodes(), 5u) << "events are edges, not nodes";
   const Executable executable(graph);
   for (int launch = 1; launch <= 2; ++launch) {
-    CUDA_OK(cudaGraphLaunch(executable, other));
-    CUDA_OK(cudaStreamSynchronize(other));
+    executable.run(other);
     EXPECT_EQ(a.value(), launch);
     EXPECT_EQ(b.value(), launch + 1);
     EXPECT_EQ(c.value(), launch);
@@ -231,8 +172,7 @@ TEST_F(GraphsTest, AnEventCoversWhatWasCapturedBeforeIt) {
   const DeviceArray<long long> digits(1);
   const Stream stream, other;
   const Event fork, join;
-  Graph graph;
-  graph.capture(stream, [&] {
+  const Graph graph(stream, [&] {
     for (long long round = 0; round < 3; ++round) {  // back and forth: only events order the kernels
       append<<<1, 1, 0, stream>>>(digits.data(), 2 * round + 1);
       order(other, stream, fork);
@@ -240,7 +180,7 @@ TEST_F(GraphsTest, AnEventCoversWhatWasCapturedBeforeIt) {
       order(stream, other, join);
     }
   });
-  run(graph, stream);
+  Executable(graph).run(stream);
   EXPECT_EQ(digits.value(), 123456);
 }
 
@@ -253,8 +193,7 @@ TEST_F(GraphsOfTwoGpusTest, OneGraphOfTwoGpus) {
   const Stream other;
   const Event join;
   CUDA_OK(cudaSetDevice(0));
-  Graph graph;
-  graph.capture(stream, [&] {
+  const Graph graph(stream, [&] {
     increment_late<<<1, 1, 0, stream>>>(here.data());
     require(cudaEventRecord(fork, stream));
     require(cudaSetDevice(1));
@@ -266,38 +205,35 @@ TEST_F(GraphsOfTwoGpusTest, OneGraphOfTwoGpus) {
     require(cudaStreamWaitEvent(stream, join));
     require(cudaMemcpyAsync(here.data(), there.data(), sizeof(int), cudaMemcpyDefault, stream));
   });
-  run(graph, stream);
+  Executable(graph).run(stream);
   EXPECT_EQ(here.value(), 27);
 }
 
 TEST_F(GraphsOfTwoGpusTest, CopiesThatNameTheirGpusAreNotCaptured) {
   const DeviceArray<int> here(1, 1);
   const Stream stream;
-  CUDA_OK(cudaSetDevice(1));
-  const DeviceArray<int> there(1, 1);
-  CUDA_OK(cudaSetDevice(0));
+  const auto there = made_on(1, [] { return DeviceArray<int>(1, 1); });
   CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   EXPECT_CUDA_ERROR(cudaMemcpyPeerAsync(there.data(), 1, here.data(), 0, sizeof(int), stream),
                     cudaErrorStreamCaptureUnsupported);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  expect_no_graph(stream, cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(GraphsTest, NothingIsAGraphToo) {
   const Stream stream;
-  Graph graph;
-  graph.capture(stream, [] {});
+  const Graph graph(stream, [] {});
   EXPECT_EQ(graph.nodes(), 0u);
-  run(graph, stream);
+  Executable(graph).run(stream);
 }
 
 TEST_F(GraphsTest, AnExecutableOutlivesItsGraphAndALaunchItsExecutable) {
   const DeviceArray<int> sum(1);
   const Stream stream;
-  auto graph = std::make_unique<Graph>();
-  graph->capture(stream, [&] { increment_late<<<1, 1, 0, stream>>>(sum.data()); });
-  auto executable = std::make_unique<Executable>(*graph);
-  graph.reset();
+  std::unique_ptr<Executable> executable;
+  {
+    const Graph graph(stream, [&] { increment_late<<<1, 1, 0, stream>>>(sum.data()); });
+    executable = std::make_unique<Executable>(graph);
+  }
   for (int i = 0; i < 3; ++i) CUDA_OK(cudaGraphLaunch(*executable, stream));
   executable.reset();
   CUDA_OK(cudaStreamSynchronize(stream));
@@ -307,42 +243,37 @@ TEST_F(GraphsTest, AnExecutableOutlivesItsGraphAndALaunchItsExecutable) {
 TEST_F(GraphsTest, AnUpdateChangesTheArgumentsOfLaterLaunches) {
   const DeviceArray<long long> digits(1);
   const Stream stream;
-  const auto record = [&](Graph& graph, long long digit) {
-    graph.capture(stream, [&] {
+  const auto two_digits = [&](long long digit) {
+    return Graph(stream, [&, digit] {
       append<<<1, 1, 0, stream>>>(digits.data(), digit);
       append<<<1, 1, 0, stream>>>(digits.data(), digit + 1);
     });
   };
-  Graph first, second;
-  record(first, 1);
-  record(second, 3);
+  const Graph first = two_digits(1), second = two_digits(3);
   const Executable executable(first);
   cudaGraphExecUpdateResultInfo info{};
   CUDA_OK(cudaGraphLaunch(executable, stream));
   CUDA_OK(cudaGraphExecUpdate(executable, second, &info));
   EXPECT_EQ(info.result, cudaGraphExecUpdateSuccess);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  executable.run(stream);
   EXPECT_EQ(digits.value(), 1234);
 }
 
 TEST_F(GraphsTest, AnUpdateRefusesOtherNodes) {
   const DeviceArray<long long> digits(1);
   const Stream stream;
-  Graph one, two, fill;
-  one.capture(stream, [&] { append<<<1, 1, 0, stream>>>(digits.data(), 1LL); });
-  two.capture(stream, [&] {
+  const Graph one(stream, [&] { append<<<1, 1, 0, stream>>>(digits.data(), 1LL); });
+  const Graph two(stream, [&] {
     for (long long digit = 2; digit <= 3; ++digit) append<<<1, 1, 0, stream>>>(digits.data(), digit);
   });
-  fill.capture(stream, [&] { require(cudaMemsetAsync(digits.data(), 0, digits.bytes(), stream)); });
+  const Graph fill(stream, [&] { require(cudaMemsetAsync(digits.data(), 0, digits.bytes(), stream)); });
   const Executable executable(one);
   cudaGraphExecUpdateResultInfo info{};
   EXPECT_CUDA_ERROR(cudaGraphExecUpdate(executable, two, &info), cudaErrorGraphExecUpdateFailure);
   EXPECT_EQ(info.result, cudaGraphExecUpdateErrorTopologyChanged);
   EXPECT_CUDA_ERROR(cudaGraphExecUpdate(executable, fill, &info), cudaErrorGraphExecUpdateFailure);
   EXPECT_EQ(info.result, cudaGraphExecUpdateErrorNodeTypeChanged);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  executable.run(stream);
   EXPECT_EQ(digits.value(), 1) << "what was refused has changed nothing";
 }
 

@@ -43,8 +43,7 @@ TEST_F(HostFunctionsTest, LaterWorkOfTheStreamWaitsForTheFunction) {
   Gate gate(stream);
   CUDA_OK(cudaLaunchHostFunc(stream, count_up, host.data()));
   CUDA_OK(cudaMemcpyAsync(number.data(), host.data(), sizeof(int), cudaMemcpyHostToDevice, stream));
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(number.value(), 8);
 }
 
@@ -55,8 +54,7 @@ TEST_F(HostFunctionsTest, FunctionDoesNotRunWhileItsStreamIsHeldBack) {
   CUDA_OK(cudaLaunchHostFunc(held, count_up, host.data()));
   CUDA_OK(cudaStreamSynchronize(other));
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(held));
+  gate.drain(held);
   EXPECT_EQ(host[0], 1);
 }
 
@@ -66,8 +64,7 @@ TEST_F(HostFunctionsTest, AnEventAfterTheFunctionCoversIt) {
   const Stream first, second;
   const Event called;
   CUDA_OK(cudaLaunchHostFunc(first, count_up, host.data()));
-  CUDA_OK(cudaEventRecord(called, first));
-  CUDA_OK(cudaStreamWaitEvent(second, called));
+  order(second, first, called);
   CUDA_OK(cudaMemcpyAsync(number.data(), host.data(), sizeof(int), cudaMemcpyHostToDevice, second));
   CUDA_OK(cudaStreamSynchronize(second));
   EXPECT_EQ(number.value(), 1);

@@ -173,8 +173,7 @@ TEST_F(LaunchesTest, ArgumentsAreCopiedAtTheLaunch) {
   Gate gate(stream);
   store_point<<<1, 1, 0, stream>>>(result.data(), point);
   point = {};
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   const Point stored = result.value();
   EXPECT_EQ(stored.x, 1);
   EXPECT_EQ(stored.y, 2);

@@ -109,9 +109,7 @@ TEST_F(MemoryTest, AttributesOfPointers) {
 }
 
 TEST_F(MemoryOfTwoGpusTest, MemoryBelongsToTheDeviceThatWasCurrent) {
-  CUDA_OK(cudaSetDevice(1));
-  const DeviceArray<int> there(1, 6);
-  CUDA_OK(cudaSetDevice(0));
+  const auto there = made_on(1, [] { return DeviceArray<int>(1, 6); });
   cudaPointerAttributes attributes;
   CUDA_OK(cudaPointerGetAttributes(&attributes, there.data()));
   EXPECT_EQ(attributes.device, 1);

@@ -9,21 +9,15 @@ namespace semantics {
 class PeerAccess {
  public:
   PeerAccess(int from, int to) : from_(from), to_(to) {
-    on(from_, [this] { return cudaDeviceEnablePeerAccess(to_, 0); });
+    const OnDevice on(from_);
+    require(cudaDeviceEnablePeerAccess(to_, 0));
   }
   ~PeerAccess() {
-    EXPECT_NO_THROW(on(from_, [this] { return cudaDeviceDisablePeerAccess(to_); }));
+    const OnDevice on(from_);
+    EXPECT_EQ(cudaDeviceDisablePeerAccess(to_), cudaSuccess);
   }
 
  private:
-  template <class Call>
-  static void on(int device, Call call) {
-    int current = 0;
-    require(cudaGetDevice(&current));
-    require(cudaSetDevice(device));
-    require(call());
-    require(cudaSetDevice(current));
-  }
   int from_, to_;
 };
 

@@ -98,13 +98,9 @@ TEST_F(PeersTest, KernelsReadAndWritePeerMemory) {
 }
 
 TEST_F(PeersTest, MemoryMadeAfterwardsIsAccessibleToo) {
-  CUDA_OK(cudaSetDevice(1));
-  const DeviceArray<int> before(1, 1);
-  CUDA_OK(cudaSetDevice(0));
+  const auto before = made_on(1, [] { return DeviceArray<int>(1, 1); });
   const PeerAccess access(0, 1);
-  CUDA_OK(cudaSetDevice(1));
-  const DeviceArray<int> after(1, 0);
-  CUDA_OK(cudaSetDevice(0));
+  const auto after = made_on(1, [] { return DeviceArray<int>(1, 0); });
   copy_one<<<1, 1>>>(after.data(), before.data());
   CUDA_OK(cudaDeviceSynchronize());
   EXPECT_EQ(after.value(), 1);
@@ -114,9 +110,7 @@ TEST_F(PeersTest, KernelsOfTwoGpusMeetOverAFlag) {
   const PeerAccess access(1, 0);
   const DeviceArray<int> mailbox(2, 0), result(1, 0);
   const Stream waiting;
-  CUDA_OK(cudaSetDevice(1));
-  const Stream raising;
-  CUDA_OK(cudaSetDevice(0));
+  const auto raising = made_on(1, [] { return Stream(); });
   await_and_get<<<1, 1, 0, waiting>>>(mailbox.data(), mailbox.data() + 1, result.data());
   CUDA_OK(cudaSetDevice(1));
   put_and_raise<<<1, 1, 0, raising>>>(mailbox.data() + 1, mailbox.data(), 42);

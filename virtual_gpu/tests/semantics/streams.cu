@@ -26,8 +26,7 @@ TEST_F(StreamsTest, KernelsOfOneStreamRunInOrder) {
   Gate gate(stream);
   for (long long digit = 1; digit <= 9; ++digit) append<<<1, 1, 0, stream>>>(digits.data(), digit);
   CUDA_OK(cudaGetLastError());
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(digits.value(), 123456789);
 }
 
@@ -45,8 +44,7 @@ TEST_F(StreamsTest, CopiesFillsAndKernelsOfOneStreamRunInOrder) {
   CUDA_OK(cudaMemcpyAsync(&host[2], number.data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
   append<<<1, 1, 0, stream>>>(number.data(), 3);
   CUDA_OK(cudaMemcpyAsync(&host[3], number.data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(host[1], 51);
   EXPECT_EQ(host[2], 2);
   EXPECT_EQ(host[3], 23);
@@ -69,8 +67,7 @@ TEST_F(StreamsTest, LaunchesReturnBeforeTheKernelRuns) {
   set<<<1, 1, 0, stream>>>(result.data(), 8);
   CUDA_OK(cudaGetLastError());
   EXPECT_EQ(*static_cast<volatile int*>(result.data()), 7);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(result[0], 8);
 }
 
@@ -80,8 +77,7 @@ TEST_F(StreamsTest, QueryTellsWhetherWorkIsPending) {
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess) << "an empty stream";
   gate.close(stream);
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  gate.open();
-  CUDA_OK(cudaStreamSynchronize(stream));
+  gate.drain(stream);
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
 }
 
@@ -135,9 +131,7 @@ TEST_F(StreamsOfTwoGpusTest, DeviceSynchronizeCoversTheCurrentDeviceOnly) {
   PinnedArray<int> result(1, 0);
   const Stream held;
   Gate gate;
-  CUDA_OK(cudaSetDevice(1));
-  const Stream stream;
-  CUDA_OK(cudaSetDevice(0));
+  const auto stream = made_on(1, [] { return Stream(); });
   gate.close(held);
   CUDA_OK(cudaSetDevice(1));
   set_late<<<1, 1, 0, stream>>>(result.data(), 1);

@@ -28,9 +28,7 @@ class CommunicatorsTest : public RanksTest {
     std::vector<std::unique_ptr<Stream>> streams;
     for (int rank = 0; rank < ranks; ++rank) {
       const OnDevice on(devices[rank]);
-      const int value = 1 << rank;
-      data.emplace_back(devices[rank], sizeof(int));
-      data[rank].put(&value, sizeof(int));
+      data.emplace_back(devices[rank], std::vector<int>{1 << rank});
       streams.push_back(std::make_unique<Stream>());
     }
     require(ncclGroupStart());

@@ -10,19 +10,21 @@ class MovesTest : public RanksTest {
   /// On each rank a buffer of `count` numbers that no test sends.
   std::vector<Bytes> buffers(std::size_t count) const {
     std::vector<Bytes> all;
-    for (int rank = 0; rank < ranks(); ++rank) {
-      all.emplace_back(rank, count * sizeof(int));
-      const OnDevice on(rank);
-      all.back().put(std::vector<int>(count, -1).data(), count * sizeof(int));
-    }
+    for (int rank = 0; rank < ranks(); ++rank) all.emplace_back(rank, std::vector<int>(count, -1));
     return all;
   }
   /// On each rank a buffer with its labels.
   std::vector<Bytes> labelled(std::size_t count) const {
-    auto all = buffers(count);
+    std::vector<Bytes> all;
+    for (int rank = 0; rank < ranks(); ++rank) all.emplace_back(rank, labels(rank, count));
+    return all;
+  }
+  /// The first `length(rank)` labels of each rank, one rank after another.
+  template <class Length>
+  std::vector<int> all_labels(Length length) const {
+    std::vector<int> all;
     for (int rank = 0; rank < ranks(); ++rank) {
-      const OnDevice on(rank);
-      all[rank].put(labels(rank, count).data(), count * sizeof(int));
+      for (int value : labels(rank, length(rank))) all.push_back(value);
     }
     return all;
   }
@@ -37,10 +39,7 @@ TEST_P(MovesTest, AllGather) {
       return ncclAllGather(send[rank].data(), receive[rank].data(), count, ncclInt32, communicator, stream);
     });
     all.synchronize();
-    std::vector<int> expected;
-    for (int rank = 0; rank < ranks(); ++rank) {
-      for (int value : labels(rank, count)) expected.push_back(value);
-    }
+    std::vector<int> expected = all_labels([count](int) { return count; });
     expected.push_back(-1);  // the rest is unchanged
     for (int rank = 0; rank < ranks(); ++rank) {
       EXPECT_EQ(receive[rank].get<int>(expected.size()), expected) << "rank " << rank << ", count " << count;
@@ -52,14 +51,13 @@ TEST_P(MovesTest, AllGather) {
 TEST_P(MovesTest, AllGatherInPlace) {
   const Ranks all(ranks());
   for (const std::size_t count : kCounts) {
-    auto receive = buffers(count * ranks());
+    std::vector<Bytes> receive;
     std::vector<int> expected;
     for (int rank = 0; rank < ranks(); ++rank) {
-      const OnDevice on(rank);
       std::vector<int> values(count * ranks(), -1);
       const auto own = labels(rank, count);
       std::copy(own.begin(), own.end(), values.begin() + rank * count);
-      receive[rank].put(values.data(), values.size() * sizeof(int));
+      receive.emplace_back(rank, values);
       expected.insert(expected.end(), own.begin(), own.end());
     }
     all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {
@@ -193,10 +191,7 @@ TEST_P(MovesTest, UnevenAllGatherByBroadcasts) {
     return ncclSuccess;
   });
   all.synchronize();
-  std::vector<int> expected;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    for (int value : labels(rank, length(rank))) expected.push_back(value);
-  }
+  const std::vector<int> expected = all_labels(length);
   for (int rank = 0; rank < ranks(); ++rank)
     EXPECT_EQ(receive[rank].get<int>(first.back()), expected) << rank;
 }

@@ -21,27 +21,18 @@ inline void require(ncclResult_t result) {
   if (result != ncclSuccess) throw std::runtime_error(ncclGetLastError(nullptr));
 }
 
-/// Makes a device current until the end of the scope.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    require(cudaGetDevice(&previous_));
-    require(cudaSetDevice(device));
-  }
-  ~OnDevice() { EXPECT_EQ(cudaSetDevice(previous_), cudaSuccess); }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-
- private:
-  int previous_ = 0;
-};
-
 /// Uninitialised memory of a device; only T's size matters.
 class Bytes {
  public:
   Bytes(int device, std::size_t bytes) : bytes_(bytes) {
     const OnDevice on(device);
     require(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1)));
+  }
+  /// Memory with a copy of the values.
+  template <class T>
+  Bytes(int device, const std::vector<T>& values) : Bytes(device, values.size() * sizeof(T)) {
+    const OnDevice on(device);
+    put(values);
   }
   Bytes(Bytes&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   Bytes& operator=(Bytes&&) = delete;
@@ -52,8 +43,10 @@ class Bytes {
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t size() const { return bytes_; }
   /// Both return when the copy is done.
-  void put(const void* from, std::size_t bytes) const {
-    if (bytes > 0) require(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
+  template <class T>
+  void put(const std::vector<T>& values) const {
+    const std::size_t bytes = values.size() * sizeof(T);
+    if (bytes > 0) require(cudaMemcpy(data_, values.data(), bytes, cudaMemcpyHostToDevice));
     require(cudaDeviceSynchronize());  // a copy from pageable memory may be pending
   }
   /// Fills it with values that no test computes.

@@ -9,9 +9,7 @@ constexpr int kCount = 1000;
 
 /// data[i] = data[i] * factor + term, after a delay.
 __global__ void change(int* data, int factor, int term, bool late) {
-  const long long start = clock64();
-  while (late && threadIdx.x == 0 && clock64() - start < kCyclesOfLateness) {
-  }
+  if (late && threadIdx.x == 0) spin();
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < kCount; i += static_cast<int>(blockDim.x)) {
     data[i] = data[i] * factor + term;
@@ -27,12 +25,15 @@ class OrderTest : public RanksTest {
  protected:
   std::vector<Bytes> buffers(int value = 1) const {
     std::vector<Bytes> all;
-    for (int rank = 0; rank < ranks(); ++rank) {
-      all.emplace_back(rank, kCount * sizeof(int));
-      const OnDevice on(rank);
-      all.back().put(std::vector<int>(kCount, value).data(), kCount * sizeof(int));
-    }
+    for (int rank = 0; rank < ranks(); ++rank) all.emplace_back(rank, std::vector<int>(kCount, value));
     return all;
+  }
+  /// Sums the buffers over all ranks, in place.
+  static void all_reduce(const Ranks& all, const std::vector<Bytes>& data) {
+    all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {
+      std::byte* place = data[rank].data();
+      return ncclAllReduce(place, place, kCount, ncclInt32, ncclSum, communicator, stream);
+    });
   }
   static void expect_all(const Bytes& buffer, int value, int rank) {
     EXPECT_EQ(buffer.get<int>(kCount), std::vector<int>(kCount, value)) << "rank " << rank;
@@ -49,18 +50,14 @@ TEST_P(OrderTest, CallsComeBetweenTheStreamsOtherWork) {
     enqueue_change(rank, data[rank].data(), 1, rank + 1, rank % 2 == 0, all.stream(rank));
     sum += rank + 1;
   }
-  const auto all_reduce = [&](int rank, ncclComm_t communicator, cudaStream_t stream) {
-    return ncclAllReduce(data[rank].data(), data[rank].data(), kCount, ncclInt32, ncclSum, communicator,
-                         stream);
-  };
-  all.together(all_reduce);
+  all_reduce(all, data);
   for (int rank = 0; rank < ranks(); ++rank) {
     for (int i = 0; i < rank; ++i) enqueue_change(rank, data[rank].data(), 1, 1, i == 0, all.stream(rank));
     sum += rank;
   }
   // Now rank r has sum_of_ranks + r.
   const int first_sum = ranks() * (ranks() + 1) / 2, offsets = ranks() * (ranks() - 1) / 2;
-  all.together(all_reduce);
+  all_reduce(all, data);
   for (int rank = 0; rank < ranks(); ++rank) {
     const OnDevice on(rank);
     require(cudaMemcpyAsync(copies[rank].data(), data[rank].data(), data[rank].size(),
@@ -78,17 +75,13 @@ TEST_P(OrderTest, CallsComeBetweenTheStreamsOtherWork) {
 TEST_P(OrderTest, AnAllReduceWaitsForAllRanks) {
   const Ranks all(ranks());
   const auto data = buffers();
-  const auto all_reduce = [&](int rank, ncclComm_t communicator, cudaStream_t stream) {
-    return ncclAllReduce(data[rank].data(), data[rank].data(), kCount, ncclInt32, ncclSum, communicator,
-                         stream);
-  };
-  all.together(all_reduce);  // the first call may need more than the streams
+  all_reduce(all, data);  // the first call may need more than the streams
   all.synchronize();
   {
     Gate gate;
     const OnDevice on(ranks() - 1);
     gate.close(all.stream(ranks() - 1));
-    all.together(all_reduce);
+    all_reduce(all, data);
     for (int i = 0; i < 100; ++i) {
       for (int rank = 0; rank < ranks(); ++rank)
         ASSERT_EQ(cudaStreamQuery(all.stream(rank)), cudaErrorNotReady);
@@ -177,10 +170,7 @@ TEST_P(OrderTest, NothingStartsBeforeTheOuterGroupEnds) {
   const Ranks all(ranks());
   const auto data = buffers();
   NCCL_OK(ncclGroupStart());
-  all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {
-    return ncclAllReduce(data[rank].data(), data[rank].data(), kCount, ncclInt32, ncclSum, communicator,
-                         stream);
-  });
+  all_reduce(all, data);
   for (int rank = 0; rank < ranks(); ++rank) {
     EXPECT_EQ(cudaStreamSynchronize(all.stream(rank)), cudaSuccess);
     expect_all(data[rank], 1, rank);
@@ -229,10 +219,7 @@ TEST_P(OrderTest, TwoCommunicatorsOnOneStream) {
   std::vector<ncclComm_t> backwards(ranks());
   NCCL_OK(ncclCommInitAll(backwards.data(), ranks(), devices.data()));
   const auto data = buffers(1), gathered = buffers(0);
-  all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {
-    return ncclAllReduce(data[rank].data(), data[rank].data(), kCount, ncclInt32, ncclSum, communicator,
-                         stream);
-  });
+  all_reduce(all, data);
   for (int rank = 0; rank < ranks(); ++rank)
     enqueue_change(rank, data[rank].data(), 1, 10 * rank, true, all.stream(rank));
   NCCL_OK(ncclGroupStart());

@@ -84,7 +84,7 @@ class ReductionsTest : public GpuTest {
           for (const bool in_place : {false, true}) {
             for (int rank = 0; rank < ranks; ++rank) {
               const OnDevice on(rank);
-              send[rank].put(inputs(op, rank, count * ranks, ranks).data(), count * ranks * sizeof(T));
+              send[rank].put(inputs(op, rank, count * ranks, ranks));
               other[rank].poison();
             }
             const std::string what = std::to_string(ranks) + " ranks, op " + std::to_string(op) + ", count " +
@@ -172,11 +172,7 @@ TEST_F(TwoRanksTest, SignedSumsMinimaAndMaxima) {
   const std::vector<std::int8_t> values[2] = {{-5, 100, -128, 7}, {3, 100, -1, -7}};
   const auto result = [&](ncclRedOp_t op) {
     std::vector<Bytes> buffers;
-    for (int rank = 0; rank < 2; ++rank) {
-      buffers.emplace_back(rank, 4);
-      const OnDevice on(rank);
-      buffers[rank].put(values[rank].data(), 4);
-    }
+    for (int rank = 0; rank < 2; ++rank) buffers.emplace_back(rank, values[rank]);
     all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {
       return ncclAllReduce(buffers[rank].data(), buffers[rank].data(), 4, ncclInt8, op, communicator, stream);
     });
