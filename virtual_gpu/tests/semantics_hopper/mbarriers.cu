@@ -120,8 +120,7 @@ TEST_F(MbarrierTest, LookingIsWaitingToo) {
 __global__ void expect_then_copy(const int* from, int* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ int words[4];
-  ptx::mbarrier_init(&barrier, 1);
-  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  start_barrier(&barrier, 1);
   expect_bytes(&barrier, sizeof words);
   seen[0] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 0));
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
@@ -139,12 +138,9 @@ TEST_F(MbarrierTest, BytesHoldAPhaseBack) {
 __global__ void copy_then_expect(const int* from, int* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ int words[4];
-  ptx::mbarrier_init(&barrier, 1);
-  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  start_barrier(&barrier, 1);
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
-  const long long start = clock64();
-  while (clock64() - start < kCyclesOfLateness) {
-  }
+  spin();
   seen[0] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 0));
   expect_bytes(&barrier, sizeof words);
   await_phase(&barrier, 0);

@@ -171,8 +171,7 @@ __global__ void move_box(const __grid_constant__ CUtensorMap from, const __grid_
                          std::uint32_t bytes) {
   __shared__ std::uint64_t barrier;
   alignas(1024) __shared__ int box[kMaxElements];
-  ptx::mbarrier_init(&barrier, 1);
-  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  start_barrier(&barrier, 1);
   expect_bytes(&barrier, bytes);
   const std::int32_t at[2] = {0, 0};
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &from, at, &barrier);

@@ -33,8 +33,10 @@ struct Tiles {
   alignas(1024) std::byte b[kB.bytes()];
   std::uint64_t full;
 
+  /// Phase 0 initialises the mbarrier first.
   __device__ void load(const Maps& maps, int phase) {
     constexpr Layout a_layout{Major::kK, Swizzle::k128, kRows, kDepth}, b_layout = kB;
+    if (phase == 0) start_barrier(&full, 1);
     if (threadIdx.x == 0) {
       expect_bytes(&full, static_cast<std::uint32_t>(sizeof a + sizeof b));
       semantics::load(a_layout, a, &maps.a, &full);
@@ -69,6 +71,11 @@ std::vector<float> run(Kernel kernel, const Layout& a, int fragments, int thread
 std::vector<float> slices(int first, int behind, std::vector<float> sums = {}) {
   return product(kColumns, 16 * first, 16 * behind, a_element, b_element, std::move(sums));
 }
+/// A B with the next 64 rows of A.
+std::vector<float> product_below() {
+  const auto below = [](int row, int k) { return a_element(row + 64, k); };
+  return product(kColumns, 0, kDepth, below, b_element);
+}
 std::vector<float> part(const std::vector<float>& all, int number) {
   return {all.begin() + number * kElements, all.begin() + (number + 1) * kElements};
 }
@@ -76,7 +83,6 @@ std::vector<float> part(const std::vector<float>& all, int number) {
 /// Two groups: the older one is complete after wait<1>.
 __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<64> tiles;
-  start_barrier(&tiles.full, 1);
   tiles.load(maps, 0);
   wgmma::Fragment<kColumns> older, newer;
   wgmma::fence();
@@ -99,7 +105,6 @@ TEST_F(WgmmaOrderTest, TheOlderOfTwoGroupsIsDoneFirst) {
 /// A group for each slice, always one in flight; all of them accumulate in the same D.
 __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<64> tiles;
-  start_barrier(&tiles.full, 1);
   tiles.load(maps, 0);
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
@@ -121,7 +126,6 @@ TEST_F(WgmmaOrderTest, GroupsThatAddToOneFragmentNeedNoFenceBetweenThem) {
 /// Each warpgroup has its own 64 rows of A.
 __global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<128> tiles;
-  start_barrier(&tiles.full, 1);
   tiles.load(maps, 0);
   const int warpgroup = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   wgmma::Fragment<kColumns> d;
@@ -135,8 +139,7 @@ __global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
   const std::vector<float> got = run<__half>(two_warpgroups, kTwiceA, 2, 2 * wgmma::kThreads);
   std::vector<float> expected = slices(0, kSlices);
-  const auto below = [](int row, int k) { return a_element(row + 64, k); };
-  const std::vector<float> lower = product(kColumns, 0, kDepth, below, b_element);
+  const std::vector<float> lower = product_below();
   expected.insert(expected.end(), lower.begin(), lower.end());
   EXPECT_EQ(got, expected);
 }
@@ -144,7 +147,6 @@ TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
 /// One warpgroup computes both halves.
 __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<128> tiles;
-  start_barrier(&tiles.full, 1);
   tiles.load(maps, 0);
   wgmma::Fragment<kColumns> d[2];
   wgmma::fence();
@@ -160,14 +162,12 @@ __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, AWarpgroupMayHaveSeveralFragments) {
   const std::vector<float> got = run<__nv_bfloat16>(two_fragments, kTwiceA, 2, wgmma::kThreads);
   EXPECT_EQ(part(got, 0), slices(0, kSlices));
-  const auto below = [](int row, int k) { return a_element(row + 64, k); };
-  EXPECT_EQ(part(got, 1), product(kColumns, 0, kDepth, below, b_element));
+  EXPECT_EQ(part(got, 1), product_below());
 }
 
 /// Threads change D between two GEMMs.
 __global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
   __shared__ Tiles<64> tiles;
-  start_barrier(&tiles.full, 1);
   tiles.load(maps, 0);
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
@@ -225,7 +225,6 @@ TEST_F(WgmmaOrderTest, AProxyFenceShowsWhatThreadsWrote) {
 /// Reuses the same memory, each time after the wait.
 __global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds) {
   __shared__ Tiles<64> tiles;
-  start_barrier(&tiles.full, 1);
   wgmma::Fragment<kColumns> d;
   for (int round = 0; round < rounds; ++round) {
     tiles.load(maps, round);

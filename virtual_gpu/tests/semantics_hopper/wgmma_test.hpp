@@ -31,12 +31,6 @@ inline float small_number(int row, int column, int salt) {
   return static_cast<float>(static_cast<int>((mixed >> 16) % 7u) - 3);
 }
 
-template <class T>
-T rounded(float value) {
-  if constexpr (std::is_same_v<T, __half>) return __float2half(value);
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) return __float2bfloat16(value);
-}
-
 /// An operand: `rows` indices of m or n, each with `depth` elements along k; its layout in global memory, and
 /// in shared memory: boxes side by side, as wide as the swizzle, each with all outer indices.
 struct Layout {
@@ -74,7 +68,7 @@ std::vector<T> operand(const Layout& layout, Element element) {
   std::vector<T> values;
   for (int outer = 0; outer < layout.outer(); ++outer) {
     for (int inner = 0; inner < layout.inner(); ++inner) {
-      values.push_back(rounded<T>(layout.major == Major::kK ? element(outer, inner) : element(inner, outer)));
+      values.push_back(T(layout.major == Major::kK ? element(outer, inner) : element(inner, outer)));
     }
   }
   return values;
