@@ -18,20 +18,9 @@ class AlgorithmsTest : public VirtualTest {
  protected:
   void SetUp() override {
     VirtualTest::SetUp();
-    in = device_ints(1);
-    out = device_ints(7);
-    require(cudaMalloc(&storage, bytes));
-  }
-  static int* device_ints(int value, int count = kCount) {
-    const std::vector<int> values(static_cast<std::size_t>(count), value);
-    int* memory = device_room(values.size());
-    require(cudaMemcpy(memory, values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice));
-    return memory;
-  }
-  static std::vector<int> ints(const int* memory, int count = kCount) {
-    std::vector<int> values(static_cast<std::size_t>(count));
-    require(cudaMemcpy(values.data(), memory, values.size() * sizeof(int), cudaMemcpyDeviceToHost));
-    return values;
+    in = device_words(kCount, 1);
+    out = device_words(kCount, 7);
+    storage = device_room<char>(bytes);
   }
   /// The first sums of `value`.
   static std::vector<int> multiples(int value) {
@@ -57,7 +46,7 @@ TEST_F(AlgorithmsTest, WrongSizes) {
                  {"255 bytes of temporary storage, it needs 512"});
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // only CUB returns the error
   CUDA_OK(cudaDeviceSynchronize());
-  EXPECT_EQ(ints(out), std::vector<int>(kCount, 7));
+  EXPECT_EQ(words(out, kCount), std::vector<int>(kCount, 7));
 }
 
 TEST_F(AlgorithmsTest, WrongBits) {
@@ -98,21 +87,17 @@ TEST_F(AlgorithmsTest, OutputsOnTheHost) {
 }
 
 TEST_F(AlgorithmsTest, MemoryOfAPeerWithoutAccess) {
-  require(cudaSetDevice(1));
-  int* other = device_ints(1);
-  require(cudaSetDevice(0));
+  const int* other = on_gpu(1, [] { return device_words(kCount, 1); });
   CUDA_OK(scan(other, out));
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
                  {"d_in lies on GPU 1, to which GPU 0 has no access"});
 }
 
 TEST_F(AlgorithmsTest, MemoryOfAPeerWithAccess) {
-  require(cudaSetDevice(1));
-  int* other = device_ints(2);
-  require(cudaSetDevice(0));
+  const int* other = on_gpu(1, [] { return device_words(kCount, 2); });
   require(cudaDeviceEnablePeerAccess(1, 0));
   CUDA_OK(scan(other, out));
-  EXPECT_EQ(ints(out), multiples(2));
+  EXPECT_EQ(words(out, kCount), multiples(2));
 }
 
 TEST_F(AlgorithmsTest, TemporaryStorageOnTheHost) {
@@ -125,10 +110,8 @@ TEST_F(AlgorithmsTest, TemporaryStorageOnTheHost) {
 TEST_F(AlgorithmsTest, FreeUnderAPendingAlgorithmIsRefused) {
   for (int argument = 0; argument < 3; ++argument) {
     vgpu::reset();
-    int* memory[3] = {device_ints(1), device_ints(1), device_ints(1, 2048)};
-    require(cudaSetDevice(1));
-    memory[argument] = device_ints(1, 2048);
-    require(cudaSetDevice(0));
+    int* memory[3] = {device_words(kCount, 1), device_words(kCount, 1), device_words(2048, 1)};
+    memory[argument] = on_gpu(1, [] { return device_words(2048, 1); });
     require(cudaDeviceEnablePeerAccess(1, 0));
     CUDA_OK(cub::DeviceScan::InclusiveSum(memory[2], bytes, memory[0], memory[1], kCount));
     require(cudaSetDevice(1));
@@ -146,20 +129,19 @@ class UnorderedAlgorithmsTest : public AlgorithmsTest {
     AlgorithmsTest::SetUp();
     first = new_stream();
     second = new_stream();
-    other = device_ints(0, 300'000);
+    other = device_words(300'000);
     CUDA_OK(scan(in, out, first));
   }
   std::vector<int> result() {
     require(cudaDeviceSynchronize());
-    return ints(out);
+    return words(out, kCount);
   }
   cudaStream_t first = nullptr, second = nullptr;
   int* other = nullptr;
 };
 
 TEST_F(UnorderedAlgorithmsTest, ResultsAreNotThereBeforeTheEnd) {
-  int* early = nullptr;
-  require(cudaMallocHost(&early, kCount * sizeof(int)));
+  int* early = pinned_room(kCount);
   require(cudaMemcpyAsync(early, out, kCount * sizeof(int), cudaMemcpyDeviceToHost, second));
   EXPECT_EQ(result(), multiples(1));
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(early[i], 7) << i;
@@ -176,7 +158,7 @@ TEST_F(UnorderedAlgorithmsTest, InputsThatChangeMeanwhileSpoilTheResult) {
 TEST_F(UnorderedAlgorithmsTest, SharedTemporaryStorageSpoilsTheResult) {
   CUDA_OK(scan(in, other, second));
   EXPECT_EQ(result(), std::vector<int>(kCount, -1));
-  EXPECT_EQ(ints(other), multiples(1));
+  EXPECT_EQ(words(other, kCount), multiples(1));
 }
 
 // ---- sorts of all types, in random schedules ------------------------------------------------------------
@@ -186,19 +168,14 @@ void sort_at_random(unsigned int seed) {
   std::mt19937_64 random(seed);
   std::vector<Key> keys;
   for (int i = 0; i < kCount; ++i) keys.push_back(static_cast<Key>(random()));
-  Key *in = nullptr, *out = nullptr;
-  void* storage = nullptr;
+  Key *in = device_room<Key>(kCount), *out = device_room<Key>(kCount);
   std::size_t bytes = 0;
   require(cub::DeviceRadixSort::SortKeys(nullptr, bytes, in, out, kCount));
-  require(cudaMalloc(&storage, bytes));
-  require(cudaMalloc(&in, kCount * sizeof(Key)));
-  require(cudaMalloc(&out, kCount * sizeof(Key)));
+  void* storage = device_room<char>(bytes);
   require(cudaMemcpy(in, keys.data(), kCount * sizeof(Key), cudaMemcpyHostToDevice));
   require(cub::DeviceRadixSort::SortKeys(storage, bytes, in, out, kCount));
-  std::vector<Key> sorted(kCount);
-  require(cudaMemcpy(sorted.data(), out, kCount * sizeof(Key), cudaMemcpyDeviceToHost));
   std::sort(keys.begin(), keys.end());
-  EXPECT_EQ(sorted, keys);
+  EXPECT_EQ(words(out, kCount), keys);
 }
 
 TEST_F(VirtualTest, IntegersOfAllTypesAreSorted) {
@@ -219,14 +196,10 @@ TEST_F(VirtualTest, IntegersOfAllTypesAreSorted) {
 
 TEST_F(AlgorithmsTest, TakesTheTimeOfItsBytesAndLaunches) {
   constexpr int kMany = 1'000'000;
-  int *from = nullptr, *to = nullptr;
-  require(cudaMalloc(&from, kMany * sizeof(int)));
-  require(cudaMemset(from, 0, kMany * sizeof(int)));
-  require(cudaMalloc(&to, kMany * sizeof(int)));
+  int *from = device_words(kMany), *to = device_room(kMany);
   std::size_t needed = 0;
-  void* room = nullptr;
   require(cub::DeviceRadixSort::SortKeys(nullptr, needed, from, to, kMany));
-  require(cudaMalloc(&room, needed));
+  void* room = device_room<char>(needed);
   const cudaStream_t stream = new_stream();
   // 8 MB at 400 GB/s and two launches of 2 us.
   EXPECT_NEAR(
@@ -245,18 +218,14 @@ TEST_F(AlgorithmsTest, TakesTheTimeOfItsBytesAndLaunches) {
 
 TEST_F(AlgorithmsTest, OccupiesMultiprocessors) {
   constexpr int kMany = 1'000'000;
-  int *from = nullptr, *to = nullptr, *other = nullptr;
-  for (int** memory : {&from, &to, &other}) require(cudaMalloc(memory, kMany * sizeof(int)));
-  require(cudaMemset(from, 0, kMany * sizeof(int)));
-  require(cudaMalloc(&storage, 2 * bytes));
+  int *from = device_words(kMany), *to = device_room(kMany), *other = device_room(kMany);
+  storage = device_room<char>(2 * bytes);
   const cudaStream_t first = new_stream(), second = new_stream();
-  const cudaEvent_t done = new_event();
   const float both = elapsed(first, [&] {
     CUDA_OK(cub::DeviceScan::InclusiveSum(storage, bytes, from, to, kMany, first));
     CUDA_OK(cub::DeviceScan::InclusiveSum(static_cast<char*>(storage) + bytes, bytes, from, other, kMany,
                                           second));
-    require(cudaEventRecord(done, second));
-    require(cudaStreamWaitEvent(first, done, 0));
+    order(first, second);
   });
   EXPECT_NEAR(both, 0.046, 0.002) << "both share the memory's rate";
 }

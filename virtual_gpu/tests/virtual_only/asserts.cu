@@ -32,7 +32,6 @@ TEST_F(AssertsTest, ThatDoNotHoldStopTheKernelAndNameThreadAndLine) {
 }
 
 TEST_F(AssertsTest, OfTheHostEndTheProcess) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int two = 2;
   EXPECT_DEATH(assert(two == 3), "Assertion `two == 3' failed");
 }

@@ -38,16 +38,9 @@ inline cublasStatus_t multiply(cublasHandle_t blas, int m, int n, int k, const _
 }
 
 /// Device memory of the current GPU, all `value`; freed when the machine is reset.
-inline __half* halves(std::size_t count, float value = 0) {
-  std::vector<__half> host(count, __half(value));
-  __half* memory = nullptr;
-  require(cudaMalloc(&memory, count * sizeof(__half)));
-  require(cudaMemcpy(memory, host.data(), count * sizeof(__half), cudaMemcpyHostToDevice));
-  return memory;
-}
+inline __half* halves(std::size_t count, float value = 0) { return device_words(count, __half(value)); }
 inline std::vector<float> floats(const __half* device_memory, std::size_t count) {
-  std::vector<__half> host(count);
-  require(cudaMemcpy(host.data(), device_memory, count * sizeof(__half), cudaMemcpyDeviceToHost));
+  const std::vector<__half> host = words(device_memory, count);
   return {host.begin(), host.end()};
 }
 

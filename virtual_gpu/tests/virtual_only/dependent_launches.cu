@@ -1,6 +1,7 @@
 // Programmatic dependent launches: when the dependent kernel begins, which CUDA leaves open.
 #include <cuda/atomic>
 
+#include "overlap/gpu/graph.hpp"
 #include "virtual_test.hpp"
 
 namespace virtual_only {
@@ -43,15 +44,14 @@ cudaError_t run_together(unsigned int silent, bool programmatic, bool in_graph) 
   vgpu::reset();
   int *flag = device_words(1, 0), *data = device_words(2, 0);
   const cudaStream_t stream = new_stream();
-  if (in_graph) require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  trigger_and_wait<<<2, 1, 0, stream>>>(flag, data, silent);
-  require(launch_dependent(stream, programmatic, raise, flag));
+  const auto enqueue = [&] {
+    trigger_and_wait<<<2, 1, 0, stream>>>(flag, data, silent);
+    require(launch_dependent(stream, programmatic, raise, flag));
+  };
   if (in_graph) {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    require(cudaStreamEndCapture(stream, &graph));
-    require(cudaGraphInstantiate(&executable, graph, 0));
-    require(cudaGraphLaunch(executable, stream));
+    overlap::Graph::capture(stream, enqueue).launch(stream);
+  } else {
+    enqueue();
   }
   return cudaStreamSynchronize(stream);
 }
@@ -77,9 +77,7 @@ TEST_F(DependentLaunchesTest, AMissingSynchronisationIsAWrongResult) {
       trigger_and_wait<<<1, 1, 0, stream>>>(nullptr, data, 0);
       CUDA_OK(launch_dependent(stream, true, copy_word, data, result, synchronizes));
       CUDA_OK(cudaStreamSynchronize(stream));
-      int value = 0;
-      CUDA_OK(cudaMemcpy(&value, result, sizeof value, cudaMemcpyDefault));
-      early[synchronizes] += value != 7;
+      early[synchronizes] += word(result) != 7;
     }
   }
   EXPECT_GT(early[false], 0);

@@ -184,10 +184,7 @@ void run_out_of_stacks() {
   _exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-TEST_F(FaultsTest, NoMemoryForStacks) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(run_out_of_stacks(), testing::ExitedWithCode(0), "");
-}
+TEST_F(FaultsTest, NoMemoryForStacks) { EXPECT_EXIT(run_out_of_stacks(), testing::ExitedWithCode(0), ""); }
 
 template <class T, int kCount>
 __global__ void static_shared(T* out) {
@@ -290,7 +287,6 @@ void fault_beside_a_handler(void (*fault)()) {
 }
 
 TEST_F(FaultsTest, HandlerThatTheProgramHadBeforeGetsTheHostsFaults) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(fault_beside_a_handler(write_to_null), testing::ExitedWithCode(9), "^$");
   EXPECT_EXIT(fault_beside_a_handler(signal_to_a_kernel), testing::ExitedWithCode(9), "^$");
   EXPECT_EXIT(write_to_null(), testing::KilledBySignal(SIGSEGV), "^$");
@@ -302,7 +298,6 @@ void write_to_null_beside_gpus() {
   write_to_null();
 }
 TEST_F(FaultsTest, HostsFaultNamesItsLine) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       write_to_null_beside_gpus(), testing::KilledBySignal(SIGSEGV),
       "^virtual GPUs: the host accessed memory that is not allocated at faults.cu:[0-9]+: in no memory");
@@ -319,7 +314,6 @@ void fault_in_another_thread() {
   other.join();
 }
 TEST_F(FaultsTest, FaultOfAnotherThreadIsNotTheKernels) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(fault_in_another_thread(), testing::KilledBySignal(SIGSEGV), "^$");
 }
 

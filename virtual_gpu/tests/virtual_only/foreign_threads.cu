@@ -10,10 +10,7 @@
 namespace virtual_only {
 namespace {
 
-class ForeignThreadsTest : public VirtualTest {
- protected:
-  ForeignThreadsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-};
+using ForeignThreadsTest = VirtualTest;
 
 /// Every kind of change of a word.
 void use_atomics(int& word) {

@@ -45,15 +45,12 @@ TEST_F(GraphsTest, AGraphOfOneKernelIsNot) {
 
 TEST_F(GraphsTest, ParallelBranchesOverlapAndChainsDoNot) {
   const cudaStream_t stream = new_stream(), other = new_stream();
-  const cudaEvent_t fork = new_event(), join = new_event();
   const auto time_of = [&](cudaStream_t second) {
     const Graph graph = Graph::capture(stream, [&] {
-      require(cudaEventRecord(fork, stream));
-      require(cudaStreamWaitEvent(other, fork));
+      order(other, stream);
       work<float><<<2, 128, 0, stream>>>(nullptr, kRounds);
       work<float><<<2, 128, 0, second>>>(nullptr, kRounds);
-      require(cudaEventRecord(join, other));
-      require(cudaStreamWaitEvent(stream, join));
+      order(stream, other);
     });
     return elapsed(stream, [&] { graph.launch(stream); });
   };
@@ -64,14 +61,11 @@ TEST_F(GraphsTest, TheTimelineShowsNodesInTheLaneOfTheirLaunch) {
   vgpu::record_timeline();
   int* words = device_words(2, 0);
   const cudaStream_t capturing = new_stream(), other = new_stream(), launched = new_stream();
-  const cudaEvent_t fork = new_event(), join = new_event();
   const Graph graph = Graph::capture(capturing, [&] {
     set<int><<<1, 1, 0, capturing>>>(words, 1);
-    require(cudaEventRecord(fork, capturing));
-    require(cudaStreamWaitEvent(other, fork));
+    order(other, capturing);
     require(cudaMemsetAsync(words + 1, 0, sizeof(int), other));
-    require(cudaEventRecord(join, other));
-    require(cudaStreamWaitEvent(capturing, join));
+    order(capturing, other);
   });
   const std::size_t before = vgpu::timeline().size();
   vgpu::push_label("step 2");
@@ -106,9 +100,7 @@ TEST_F(GraphsTest, DeadlockReportsNameNodeAndGraph) {
 TEST_F(GraphsTest, MemoryOfAPendingGraphCannotBeFreed) {
   int* here = device_words(1, 0);
   const cudaStream_t stream = new_stream();
-  require(cudaSetDevice(1));
-  int* there = device_words(1, 0);
-  require(cudaSetDevice(0));
+  int* there = on_gpu(1, [] { return device_words(1, 0); });
   const Graph graph = Graph::capture(
       stream, [&] { require(cudaMemcpyAsync(there, here, sizeof(int), cudaMemcpyDefault, stream)); });
   graph.launch(stream);
@@ -200,10 +192,8 @@ TEST_F(RefusedTest, FlagsAndModes) {
 TEST_F(RefusedTest, UnjoinedWorkIsNamed) {
   int* word = device_words(1, 0);
   const cudaStream_t other = new_stream();
-  const cudaEvent_t fork = new_event();
   begin();
-  CUDA_OK(cudaEventRecord(fork, stream));
-  CUDA_OK(cudaStreamWaitEvent(other, fork));
+  order(other, stream);
   CUDA_OK(cudaMemsetAsync(word, 0, sizeof(int), other));
   cudaGraph_t graph = nullptr;
   expect_failure(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined,
@@ -223,13 +213,10 @@ TEST_F(RefusedTest, AnEventOfACaptureThatHasEnded) {
 TEST_F(RefusedTest, DestroyedStreamsLeaveTheCapture) {
   int* word = device_words(1, 0);
   const cudaStream_t other = new_stream();
-  const cudaEvent_t fork = new_event(), join = new_event();
   begin();
-  CUDA_OK(cudaEventRecord(fork, stream));
-  CUDA_OK(cudaStreamWaitEvent(other, fork));
+  order(other, stream);
   CUDA_OK(cudaMemsetAsync(word, 1, sizeof(int), other));
-  CUDA_OK(cudaEventRecord(join, other));
-  CUDA_OK(cudaStreamWaitEvent(stream, join));
+  order(stream, other);
   CUDA_OK(cudaStreamDestroy(other));
   cudaGraph_t graph = nullptr;
   CUDA_OK(cudaStreamEndCapture(stream, &graph));
@@ -241,8 +228,7 @@ TEST_F(RefusedTest, DestroyedStreamsLeaveTheCapture) {
 
   const cudaStream_t third = new_stream();
   begin();
-  CUDA_OK(cudaEventRecord(fork, stream));
-  CUDA_OK(cudaStreamWaitEvent(third, fork));
+  order(third, stream);
   CUDA_OK(cudaStreamDestroy(stream));  // now the capture cannot be ended
   cudaStreamCaptureStatus status;
   CUDA_OK(cudaStreamIsCapturing(third, &status));

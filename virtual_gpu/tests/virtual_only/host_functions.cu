@@ -8,10 +8,7 @@
 namespace virtual_only {
 namespace {
 
-class HostFunctionsTest : public VirtualTest {
- protected:
-  HostFunctionsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-};
+using HostFunctionsTest = VirtualTest;
 
 /// Launches it in a stream, and waits for it.
 void call(cudaHostFn_t function, void* data = nullptr) {

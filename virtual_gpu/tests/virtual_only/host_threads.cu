@@ -10,13 +10,7 @@
 namespace virtual_only {
 namespace {
 
-class HostThreadsTest : public VirtualTest, public testing::WithParamInterface<int> {
- protected:
-  void SetUp() override {
-    VirtualTest::SetUp();
-    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
-  }
-};
+class HostThreadsTest : public InSchedules<VirtualTest> {};
 using HostThreadOrderTest = VirtualTest;
 INSTANTIATE_TEST_SUITE_P(Schedules, HostThreadsTest, testing::Values(0, 1, 2, 3));
 

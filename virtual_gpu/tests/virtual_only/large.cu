@@ -31,9 +31,7 @@ class Growth {
 };
 
 std::uint32_t word_at(const std::byte* memory) {
-  std::uint32_t word = 0;
-  require(cudaMemcpy(&word, memory, sizeof(word), cudaMemcpyDeviceToHost));
-  return word;
+  return word(reinterpret_cast<const std::uint32_t*>(memory));
 }
 
 class LargeMemoryTest : public VirtualTest {
@@ -50,19 +48,15 @@ class LargeMemoryTest : public VirtualTest {
 
 TEST_F(LargeMemoryTest, IsFullOfOnesUntilItIsWritten) {
   for (const std::size_t bytes : {1 * kMiB, 32 * kMiB, 32 * kMiB + 4, 70 * kMiB + 12345}) {
-    std::byte* memory = device_room<std::byte>(bytes);
-    std::vector<unsigned char> found(bytes);
-    require(cudaMemcpy(found.data(), memory, bytes, cudaMemcpyDeviceToHost));
-    EXPECT_TRUE(found == std::vector<unsigned char>(bytes, 0xff)) << bytes << " bytes";
+    auto* memory = device_room<unsigned char>(bytes);
+    EXPECT_TRUE(words(memory, bytes) == std::vector<unsigned char>(bytes, 0xff)) << bytes << " bytes";
     require(cudaFree(memory));
   }
 }
 
 // Equal pages share one page of the host, invisibly to the program.
 TEST_F(LargeMemoryTest, IsItsOwn) {
-  std::byte *first = nullptr, *second = nullptr;
-  require(cudaMalloc(&first, 96 * kMiB));
-  require(cudaMalloc(&second, 96 * kMiB));
+  std::byte *first = device_room<std::byte>(96 * kMiB), *second = device_room<std::byte>(96 * kMiB);
   require(cudaMemset(first + 8 * kMiB, 7, 4));
   EXPECT_EQ(word_at(first + 8 * kMiB), 0x07070707u);
   for (const std::size_t place : {0 * kMiB, 40 * kMiB, 72 * kMiB}) EXPECT_EQ(word_at(first + place), ~0u);
@@ -145,7 +139,6 @@ void free_without_mappings() {
 }
 TEST_F(LargeMemoryTest, IsFreedWithoutAMappingLeft) {
   if (vgpu::map_limit() > kUsualMaps) GTEST_SKIP() << "this system gives a process more than usual";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(free_without_mappings(), testing::ExitedWithCode(0), "");
 }
 
@@ -162,7 +155,7 @@ class BlocksTest : public VirtualTest {
     int* found = device_words(2, 0);
     count_blocks<<<grid, 1>>>(found);
     require(cudaDeviceSynchronize());
-    return {word_at(reinterpret_cast<std::byte*>(found)), word_at(reinterpret_cast<std::byte*>(found + 1))};
+    return {word(found), word(found + 1)};
   }
 };
 
@@ -206,7 +199,7 @@ TEST_F(BlocksTest, MayWaitForEachOther) {
   int* words = device_words(3, 0);
   meet<<<100, 1>>>(words, words + 2);
   require(cudaDeviceSynchronize());
-  EXPECT_EQ(word_at(reinterpret_cast<std::byte*>(words + 2)), 101u);
+  EXPECT_EQ(word(words + 2), 101);
 }
 
 }  // namespace

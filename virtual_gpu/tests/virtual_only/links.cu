@@ -103,11 +103,8 @@ TEST_F(LinksTest, BulkCopiesOfKernelsTakeTheLinkAndAreCounted) {
   const auto ms_of_store_to = [&](int gpu) {
     require(cudaSetDevice(0));
     const cudaStream_t stream = new_stream();
-    const cudaEvent_t start = new_event(), stop = new_event();
-    require(cudaEventRecord(start, stream));
-    store_in_bulk<<<kBlocks, 1, 0, stream>>>(reinterpret_cast<int*>(memory_[gpu]), kRounds);
-    require(cudaEventRecord(stop, stream));
-    return milliseconds(start, stop);
+    int* memory = reinterpret_cast<int*>(memory_[gpu]);
+    return elapsed(stream, [&] { store_in_bulk<<<kBlocks, 1, 0, stream>>>(memory, kRounds); });
   };
   const float here = ms_of_store_to(0);
   EXPECT_EQ(vgpu::traffic(0, 0).bytes, 0u) << "not over a link";

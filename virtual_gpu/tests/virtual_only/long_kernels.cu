@@ -7,13 +7,7 @@ namespace virtual_only {
 namespace {
 
 /// In time order and in a random order.
-class LongKernelsTest : public VirtualTest, public testing::WithParamInterface<int> {
- protected:
-  void SetUp() override {
-    VirtualTest::SetUp();
-    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
-  }
-};
+class LongKernelsTest : public InSchedules<VirtualTest> {};
 INSTANTIATE_TEST_SUITE_P(Schedules, LongKernelsTest, testing::Values(0, 5));
 
 /// A value that depends on every round.

@@ -29,12 +29,11 @@ __global__ void look_now_and_then(int* word, int* sums, int looks, bool meet) {
 /// Launches `blocks` blocks of threads that read a word of constant value 3, and checks the sums.
 void expect_looks(int blocks, int looks, bool meet) {
   int* word = device_words(1, 3);
-  std::vector<int> sums(static_cast<std::size_t>(blocks) * kThreads);
-  int* on_gpu = device_room(sums.size());
-  look_now_and_then<<<blocks, kThreads>>>(word, on_gpu, looks, meet);
+  const std::size_t threads = static_cast<std::size_t>(blocks) * kThreads;
+  int* sums = device_room(threads);
+  look_now_and_then<<<blocks, kThreads>>>(word, sums, looks, meet);
   require(cudaDeviceSynchronize());
-  require(cudaMemcpy(sums.data(), on_gpu, sums.size() * sizeof(int), cudaMemcpyDeviceToHost));
-  EXPECT_EQ(sums, std::vector<int>(sums.size(), 3 * looks));
+  EXPECT_EQ(words(sums, threads), std::vector<int>(threads, 3 * looks));
 }
 
 /// 200 blocks, 64 of which are resident at once, with stacks for little more than one block.
@@ -47,12 +46,10 @@ void look_with_few_stacks(bool meet) {
 }
 
 TEST_F(LooksTest, MoreBlocksThanStacksLookBetweenBarriers) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(look_with_few_stacks(true), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LooksTest, MoreBlocksThanStacksLookInALoop) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(look_with_few_stacks(false), testing::ExitedWithCode(0), "");
 }
 
@@ -228,8 +225,7 @@ __global__ void await_some_looks(int* flag, int looks, long long* result) {
 // and one that reads the clock is as exact as before.
 TEST_F(LooksTest, AWaitThatGivesUpEnds) {
   int* flag = device_words(1, 0);
-  long long* result = nullptr;
-  require(cudaMallocHost(reinterpret_cast<void**>(&result), 2 * sizeof *result));
+  long long* result = pinned_room<long long>(2);
   result[0] = 0;
   const cudaStream_t stream = new_stream();
   // The last 500 looks are polls of 0.3 us, one in sixteen of which is made.
@@ -242,7 +238,6 @@ TEST_F(LooksTest, AWaitThatGivesUpEnds) {
   EXPECT_LT(result[0], 1'000'000);
   EXPECT_GT(result[1], kClocks);
   EXPECT_LT(result[1], kClocks + 2000);
-  require(cudaFreeHost(result));
 }
 
 }  // namespace

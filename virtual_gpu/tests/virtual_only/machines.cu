@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "blas.hpp"
+#include "overlap/gpu/graph.hpp"
 #include "virtual_test.hpp"
 
 namespace virtual_only {
@@ -144,13 +145,10 @@ template <class T>
 __global__ void nothing(T*) {}
 double graph_us(int kernels) {
   const cudaStream_t stream = new_stream();
-  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  for (int i = 0; i < kernels; ++i) nothing<int><<<1, 1, 0, stream>>>(nullptr);
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  require(cudaStreamEndCapture(stream, &graph));
-  require(cudaGraphInstantiate(&executable, graph));
-  return elapsed(stream, [&] { require(cudaGraphLaunch(executable, stream)); }) * 1e3;
+  const auto graph = overlap::Graph::capture(stream, [&] {
+    for (int i = 0; i < kernels; ++i) nothing<int><<<1, 1, 0, stream>>>(nullptr);
+  });
+  return elapsed(stream, [&] { graph.launch(stream); }) * 1e3;
 }
 
 TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
@@ -171,17 +169,11 @@ TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
 constexpr std::size_t kBytes = 16 << 20;
 
 double copy_us(bool from_peer) {
-  char *to = nullptr, *from = nullptr;
-  require(cudaMalloc(&to, kBytes));
+  char* to = device_room<char>(kBytes);
   const cudaStream_t stream = new_stream();
-  if (from_peer) {
-    require(cudaDeviceEnablePeerAccess(1, 0));
-    require(cudaSetDevice(1));
-    require(cudaMalloc(&from, kBytes));
-    require(cudaSetDevice(0));
-  } else {
-    require(cudaMallocHost(&from, kBytes));
-  }
+  if (from_peer) require(cudaDeviceEnablePeerAccess(1, 0));
+  const char* from =
+      from_peer ? on_gpu(1, [] { return device_room<char>(kBytes); }) : pinned_room<char>(kBytes);
   return elapsed(stream, [&] { require(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDefault, stream)); }) *
          1e3;
 }

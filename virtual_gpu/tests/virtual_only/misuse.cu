@@ -82,8 +82,7 @@ TEST_F(MisuseTest, DoubleFreeAndForeignPointers) {
   int local = 0;
   expect_failure(cudaFree(&local), cudaErrorInvalidValue, {"does not come from cudaMalloc", "in no memory"});
   expect_failure(cudaFreeHost(&local), cudaErrorInvalidValue, {"does not come from cudaMallocHost"});
-  int* pinned = nullptr;
-  require(cudaMallocHost(&pinned, 64));
+  int* pinned = pinned_room(16);
   expect_failure(cudaFree(pinned), cudaErrorInvalidValue, {"pinned host memory of 64 bytes"});
   require(cudaFreeHost(pinned));
   expect_failure(cudaFreeHost(pinned), cudaErrorInvalidValue, {"inside freed memory, pinned host memory"});

@@ -115,9 +115,8 @@ TEST_F(CopyModelTest, PeerAccessShortensCopiesOverNvlink) {
   vgpu::reset();
   vgpu::use_machine("h100-nvlink");
   allocate();
-  char* there = nullptr;
   require(cudaSetDevice(1));
-  require(cudaMalloc(&there, kBytes));
+  char* there = device_room<char>(kBytes);
   const cudaStream_t stream = new_stream();
   const auto run = [&] {
     return elapsed(stream, [&] { require(cudaMemcpyPeerAsync(there, 1, device, 0, kBytes, stream)); });
@@ -132,9 +131,8 @@ TEST_F(CopyModelTest, BytesAndCopiesAreCounted) {
     EXPECT_EQ(vgpu::traffic(from, to).bytes, bytes) << from << " to " << to;
     EXPECT_EQ(vgpu::traffic(from, to).copies, copies) << from << " to " << to;
   };
-  char* there = nullptr;
   require(cudaSetDevice(1));
-  require(cudaMalloc(&there, 1000));
+  char* there = device_room<char>(1000);
   expect_traffic(vgpu::kHost, 0, 0, 0);
   copy_in(0);
   copy_in(1);

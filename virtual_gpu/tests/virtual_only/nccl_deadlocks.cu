@@ -4,13 +4,7 @@
 namespace virtual_only {
 namespace {
 
-class NcclDeadlocksTest : public NcclTest, public testing::WithParamInterface<int> {
- protected:
-  void SetUp() override {
-    NcclTest::SetUp();
-    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
-  }
-};
+class NcclDeadlocksTest : public InSchedules<NcclTest> {};
 INSTANTIATE_TEST_SUITE_P(Schedules, NcclDeadlocksTest, testing::Values(0, 5, 6));
 
 TEST_P(NcclDeadlocksTest, SendWithoutItsReceive) {
@@ -83,17 +77,12 @@ TEST_P(NcclDeadlocksTest, CommunicatorsInDifferentOrder) {
                                          "waits for rank 0 (behind other work of gpu0/stream1); 1 more"});
 }
 
-/// Blocks that fill the GPU until a word is set.
-__global__ void fill_and_wait(const volatile int* word) {
-  while (*word == 0) __nanosleep(100);
-}
-
 TEST_P(NcclDeadlocksTest, ChannelsWithoutAMultiprocessor) {
   make_ranks(2);
   int* flag = device_words(1, 0);
   constexpr int kShared = 200 * 1024;  // of 228 KiB: one block per SM
-  require(cudaFuncSetAttribute(fill_and_wait, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-  fill_and_wait<<<8, 1, kShared, new_stream()>>>(flag);
+  require(cudaFuncSetAttribute(await<int>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  await<int><<<8, 1, kShared, new_stream()>>>(flag);  // fills the GPU
   require(cudaGetLastError());
   for (int rank = 0; rank < 2; ++rank) NCCL_OK(all_reduce(rank, 10));
   if (GetParam() != 0) return;  // if NCCL starts first, it fits

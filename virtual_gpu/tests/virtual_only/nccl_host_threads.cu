@@ -4,11 +4,10 @@
 namespace virtual_only {
 namespace {
 
-class NcclHostThreadsTest : public VirtualTest, public testing::WithParamInterface<int> {
+class NcclHostThreadsTest : public InSchedules<VirtualTest> {
  protected:
   void SetUp() override {
-    VirtualTest::SetUp();
-    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
+    InSchedules::SetUp();
     require(ncclGetUniqueId(&id));
   }
   ncclResult_t init(int rank, int ranks, int device) {

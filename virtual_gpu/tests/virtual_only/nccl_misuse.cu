@@ -9,7 +9,6 @@ using NcclMisuseTest = NcclTest;
 TEST_F(NcclMisuseTest, CollectivesThatDoNotMatch) {
   const auto meets = [&](auto first, auto second, std::initializer_list<const char*> parts) {
     SetUp();
-    communicators.clear(), streams.clear(), data.clear();
     make_ranks(2);
     NCCL_OK(all_reduce(0, 7));  // matches an earlier call
     NCCL_OK(first());
@@ -75,9 +74,7 @@ TEST_F(NcclMisuseTest, Buffers) {
   expect_failure(gather(data[0], data[0], SIZE_MAX / 4), ncclInvalidArgument,
                  {"more bytes than there are addresses"});
   // Nothing was enqueued; and pinned memory is accepted.
-  int* pinned = nullptr;
-  require(cudaMallocHost(&pinned, 100));
-  pinned[0] = 6;
+  const int* pinned = pinned_word(6);
   NCCL_OK(gather(pinned, data[0], 1));
   NCCL_OK(all_gather(1, 1));
   synchronize();

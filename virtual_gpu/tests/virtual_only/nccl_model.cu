@@ -97,7 +97,6 @@ TEST_F(NcclModelTest, MoreRanksGatherTheSameTotalALittleSlower) {
   float before = 0;
   for (int ranks : {2, 4, 8}) {
     TearDown();
-    communicators.clear(), streams.clear(), data.clear();
     make_ranks(ranks);
     const float time = time_of([&](int rank) { return all_gather(rank, kRoom / ranks); });
     EXPECT_GT(time, before);
@@ -195,7 +194,6 @@ TEST_F(NcclModelTest, WithoutPeerAccessAllGoesThroughTheHost) {
   const auto run = [&] { return time_of([&](int rank) { return all_reduce(rank, kRoom); }); };
   const float with = run();
   TearDown();
-  communicators.clear(), streams.clear(), data.clear();
   vgpu::use_machine(machine_file(machine_without_peer_access().dump()));
   make_ranks(2);
   EXPECT_GT(run(), 1.3 * with);
@@ -207,7 +205,6 @@ TEST_F(NcclModelTest, OneRankCopiesWithoutAKernel) {
     return ncclAllReduce(data[0], data[0] + 100, 100, ncclInt32, ncclSum, communicators[0], streams[0]);
   });
   TearDown();
-  communicators.clear(), streams.clear(), data.clear();
   make_ranks(2);
   EXPECT_LT(one, 0.5 * time_of([&](int rank) { return all_reduce(rank, 1); }));
 }
@@ -240,12 +237,9 @@ TEST_F(NcclModelTest, CopyEnginesAndNcclShareTheLink) {
   make_ranks(2);
   require(cudaSetDevice(0));
   require(cudaDeviceEnablePeerAccess(1, 0));
-  char *from = nullptr, *to = nullptr;
   constexpr std::size_t kBytes = 1 << 18;
-  require(cudaMalloc(&from, kBytes));
-  require(cudaSetDevice(1));
-  require(cudaMalloc(&to, kBytes));
-  require(cudaSetDevice(0));
+  const char* from = device_room<char>(kBytes);
+  char* to = on_gpu(1, [] { return device_room<char>(kBytes); });
   const cudaStream_t copies = new_stream();
   const auto all = [&](int rank) { return all_reduce(rank, kRoom); };
   const float alone = time_of(all);
@@ -278,9 +272,6 @@ TEST_F(NcclModelTest, PairsInTwoNodesHaveTheirRails) {
 TEST_F(NcclModelTest, ACollectiveUsesTheRailsOfAllItsRanks) {
   const auto gather_on = [&](int nodes, int per_node) {
     vgpu::reset();
-    communicators.clear();
-    streams.clear();
-    data.clear();
     vgpu::use_nodes(nodes, per_node);
     make_ranks(8);
     return time_of([&](int rank) { return all_gather(rank, kRoom / 8); });

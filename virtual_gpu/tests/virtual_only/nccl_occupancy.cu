@@ -1,6 +1,5 @@
 // Virtual NCCL's kernels: a collective occupies SMs, and for how long.
-#include <cublas_v2.h>
-
+#include "blas.hpp"
 #include "nccl_virtual_test.hpp"
 #include "vgpu/timeline.hpp"
 
@@ -47,24 +46,16 @@ TEST_F(NcclOccupancyTest, ACollectiveTakesMultiprocessorsFromAProduct) {
   make_ranks(2);
   require(cudaSetDevice(0));
   const cudaStream_t compute = new_stream();
-  cublasHandle_t handle = nullptr;
-  ASSERT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
-  ASSERT_EQ(cublasSetStream(handle, compute), CUBLAS_STATUS_SUCCESS);
+  const cublasHandle_t blas = new_blas(compute);
   constexpr int kTileRows = 64, kTileColumns = 128, kInner = 64;
-  float* memory = nullptr;
-  require(cudaMalloc(&memory,
-                     9 * kTileRows * (kInner + kTileColumns) * sizeof(float) + kInner * kTileColumns * 4));
-  require(cudaMemset(memory, 0,
-                     9 * kTileRows * (kInner + kTileColumns) * sizeof(float) + kInner * kTileColumns * 4));
-  require(cudaDeviceSynchronize());
+  float* memory = device_words<float>(9 * kTileRows * (kInner + kTileColumns) + kInner * kTileColumns);
   const auto product = [&](int tiles, bool beside) {
     const int rows = tiles * kTileRows;
     const float one = 1, zero = 0;
     float *a = memory, *b = a + rows * kInner, *c = b + kInner * kTileColumns;
     return time_beside(beside, compute, [&] {
-      EXPECT_EQ(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, kTileColumns, kInner, &one, a, rows, b,
-                            kInner, &zero, c, rows),
-                CUBLAS_STATUS_SUCCESS);
+      require(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, rows, kTileColumns, kInner, &one, a, rows, b,
+                          kInner, &zero, c, rows));
     });
   };
   const float wave = product(8, false);

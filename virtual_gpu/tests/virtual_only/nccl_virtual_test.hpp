@@ -29,16 +29,16 @@ class NcclTest : public VirtualTest {
  protected:
   static constexpr std::size_t kRoom = 16384;
 
+  /// After a reset, in place of the ranks before it.
   void make_ranks(int ranks) {
-    communicators.resize(ranks);
+    communicators.assign(ranks, nullptr);
+    streams.clear();
+    data.clear();
     require(ncclCommInitAll(communicators.data(), ranks, nullptr));
     for (int rank = 0; rank < ranks; ++rank) {
       require(cudaSetDevice(rank));
       streams.push_back(new_stream());
-      data.push_back(nullptr);
-      require(cudaMalloc(&data.back(), kRoom * sizeof(int)));
-      require(cudaMemset(data.back(), 0, kRoom * sizeof(int)));
-      require(cudaDeviceSynchronize());
+      data.push_back(device_words(kRoom));
     }
     require(cudaSetDevice(0));
   }

@@ -161,8 +161,7 @@ class UnorderedTest : public ProductsTest {
 };
 
 TEST_F(UnorderedTest, ResultsAreNotThereBeforeTheProductEnds) {
-  __half* early = nullptr;
-  require(cudaMallocHost(&early, kRows * kColumns * sizeof(__half)));
+  __half* early = pinned_room<__half>(kRows * kColumns);
   enqueue();
   require(cudaMemcpyAsync(early, c, kRows * kColumns * sizeof(__half), cudaMemcpyDeviceToHost, second));
   EXPECT_EQ(results(), std::vector<float>(kRows * kColumns, kDepth));
@@ -178,9 +177,7 @@ TEST_F(UnorderedTest, OperandsThatChangeMeanwhileSpoilTheResult) {
 }
 
 TEST_F(UnorderedTest, FreeUnderAPendingProductIsRefused) {
-  require(cudaSetDevice(1));
-  __half* there = halves(kDepth * kColumns);
-  require(cudaSetDevice(0));
+  __half* there = on_gpu(1, [] { return halves(kDepth * kColumns); });
   require(cudaDeviceEnablePeerAccess(1, 0));
   require(multiply(blas, kRows, kColumns, kDepth, a, there, c));
   require(cudaSetDevice(1));
@@ -302,16 +299,12 @@ TEST_F(CublasMisuseTest, OperandOfTheHost) {
   expect_parts(fault(host.data(), halves(16), halves(16)), {"matrix A lies in no memory"});
 }
 TEST_F(CublasMisuseTest, OperandOfAPeerWithoutAccess) {
-  require(cudaSetDevice(1));
-  const __half* there = halves(16);
-  require(cudaSetDevice(0));
+  const __half* there = on_gpu(1, [] { return halves(16); });
   expect_parts(fault(halves(16), there, halves(16)),
                {"matrix B lies on GPU 1, to which GPU 0 has no access"});
 }
 TEST_F(CublasMisuseTest, OperandOfAPeerWithAccess) {
-  require(cudaSetDevice(1));
-  const __half* there = halves(16, 2);
-  require(cudaSetDevice(0));
+  const __half* there = on_gpu(1, [] { return halves(16, 2); });
   require(cudaDeviceEnablePeerAccess(1, 0));
   __half* c = halves(16);
   require(multiply(new_blas(), 4, 4, 4, halves(16, 1), there, c));

@@ -10,11 +10,7 @@
 namespace virtual_only {
 namespace {
 
-/// Each test ends a process of its own.
-class ProgramEndTest : public VirtualTest {
- protected:
-  ProgramEndTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-};
+using ProgramEndTest = VirtualTest;
 
 const int* seen_at_the_end = nullptr;
 /// Ends the process with the word's value when static objects are destroyed.
@@ -25,8 +21,7 @@ struct Witness {
 };
 
 [[noreturn]] void wait_for_nothing() {
-  int* word = nullptr;
-  require(cudaMallocHost(&word, sizeof(int)));
+  int* word = pinned_word();
   set<<<1, 1>>>(word, 7);
   static const Witness witness;
   seen_at_the_end = word;

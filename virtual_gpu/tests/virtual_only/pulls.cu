@@ -18,20 +18,16 @@ constexpr std::size_t kBytes = 4096;
 constexpr int kGpus = 4;
 
 /// Four GPUs with peer access, each with memory and two streams; GPU 0's first stream can be blocked.
-class PullsTest : public VirtualTest, public testing::WithParamInterface<int> {
+class PullsTest : public InSchedules<VirtualTest> {
  protected:
   void SetUp() override {
-    VirtualTest::SetUp();
-    prepare();
-  }
-  void prepare() {
-    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
+    InSchedules::SetUp();
     for (int gpu = 0; gpu < kGpus; ++gpu) {
       require(cudaSetDevice(gpu));
       for (int peer = 0; peer < kGpus; ++peer) {
         if (peer != gpu) require(cudaDeviceEnablePeerAccess(peer, 0));
       }
-      require(cudaMalloc(&memory[gpu], 8 * kBytes));
+      memory[gpu] = device_room<char>(8 * kBytes);
       for (cudaStream_t& stream : streams[gpu]) stream = new_stream();
     }
     signal = pinned_word(0u);

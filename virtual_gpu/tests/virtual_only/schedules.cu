@@ -50,10 +50,8 @@ std::vector<int> ordered_program() {
     const cudaStream_t last = new_stream();
     for (int i = 0; i < 2; ++i) {
       const cudaStream_t stream = new_stream();
-      const cudaEvent_t done = new_event();
       add_block_sums<<<4, 32, 0, stream>>>(in, sum);
-      require(cudaEventRecord(done, stream));
-      require(cudaStreamWaitEvent(last, done, 0));
+      order(last, stream);
     }
     append<<<1, 1, 0, last>>>(sum, 7);
     require(cudaStreamSynchronize(last));
@@ -74,9 +72,7 @@ std::vector<int> queue_program() {
   int* next = device_words(1, 0);
   int* order = device_words(12, 0);
   queue_up<<<3, 4>>>(next, order);
-  std::vector<int> result(12);
-  require(cudaMemcpy(result.data(), order, 12 * sizeof(int), cudaMemcpyDeviceToHost));
-  return result;
+  return words(order, 12);
 }
 
 TEST_F(SchedulesTest, TheSameSeedGivesTheSameRun) {

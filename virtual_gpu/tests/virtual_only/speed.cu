@@ -37,9 +37,7 @@ __global__ void loop_of_256(const float* a, const float* b, float* sum) {
 /// CPU time per thread, ns: the least of several launches.
 template <class Kernel>
 double time_of(Kernel kernel, int blocks, int threads) {
-  float* memory = nullptr;
-  require(cudaMalloc(&memory, 3 * sizeof(float) * blocks * threads));
-  require(cudaMemset(memory, 0, 3 * sizeof(float) * blocks * threads));
+  float* memory = device_words<float>(std::size_t{3} * blocks * threads);
   double least = 1e9;
   for (int round = 0; round < 5; ++round) {
     const std::clock_t begin = std::clock();

@@ -119,10 +119,8 @@ TEST_F(TimelineTest, AKernelBeginsWithItsFirstBlock) {
 
 // ... nor for an event.
 TEST_F(TimelineTest, AKernelBeginsAfterTheEventItWaitsFor) {
-  const cudaEvent_t copied = new_event();
   copy_in(0);
-  require(cudaEventRecord(copied, streams[0]));
-  require(cudaStreamWaitEvent(streams[1], copied, 0));
+  order(streams[1], streams[0]);
   spin<float><<<1, 32, 0, streams[1]>>>(nullptr, kRounds);
   const auto entries = finished();
   ASSERT_EQ(entries.size(), 2u);
@@ -145,17 +143,15 @@ TEST_F(TimelineTest, EntriesLastAsLongAsEventsSay) {
   copy_in(0);
   require(cudaEventRecord(stop, streams[0]));
   const auto entries = finished();
-  float milliseconds = 0;
-  require(cudaEventElapsedTime(&milliseconds, start, stop));
+  const float ms = milliseconds(start, stop);
   ASSERT_EQ(entries.size(), 2u);
-  EXPECT_GT(milliseconds, 0);
-  EXPECT_NEAR(entries[1].end - entries[1].begin, milliseconds * 1e6, 1) << "ns; a float holds 7 digits";
+  EXPECT_GT(ms, 0);
+  EXPECT_NEAR(entries[1].end - entries[1].begin, ms * 1e6, 1) << "ns; a float holds 7 digits";
 }
 
 TEST_F(TimelineTest, PeerCopiesBelongToTheSourcesEngines) {
-  char* there = nullptr;
   require(cudaSetDevice(1));
-  require(cudaMalloc(&there, kBytes));
+  char* there = device_room<char>(kBytes);
   const cudaStream_t pulling = new_stream();
   require(cudaMemcpyPeerAsync(there, 1, device, 0, kBytes, pulling));
   auto entries = finished();
@@ -218,9 +214,7 @@ struct Outcome {
 Outcome run_with(std::uint64_t seed, bool record) {
   start_over(seed);
   if (record) vgpu::record_timeline();
-  char *host = nullptr, *device = nullptr;
-  require(cudaMallocHost(&host, kBytes));
-  require(cudaMalloc(&device, kBytes));
+  char *host = pinned_room<char>(kBytes), *device = device_room<char>(kBytes);
   const cudaStream_t streams[] = {new_stream(), new_stream()};
   const cudaEvent_t start = new_event(), stop = new_event();
   require(cudaEventRecord(start, streams[0]));
@@ -232,10 +226,9 @@ Outcome run_with(std::uint64_t seed, bool record) {
   }
   require(cudaEventRecord(stop, streams[0]));
   require(cudaDeviceSynchronize());
-  float milliseconds = 0;
-  require(cudaEventElapsedTime(&milliseconds, start, stop));
+  const float gpu_ms = milliseconds(start, stop);
   EXPECT_EQ(vgpu::timeline().size(), record ? 6u : 0u);
-  return {vgpu::schedule_hash(), vgpu::host_time_ms(), milliseconds};
+  return {vgpu::schedule_hash(), vgpu::host_time_ms(), gpu_ms};
 }
 
 TEST_F(TimelineTest, RecordingChangesNeitherScheduleNorTimes) {

@@ -13,8 +13,10 @@
 #include <initializer_list>
 #include <new>
 #include <ostream>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "vgpu/control.hpp"
 
@@ -28,6 +30,7 @@ namespace virtual_only {
 /// Resets the virtual GPUs before and after each test, which frees all its allocations.
 class VirtualTest : public testing::Test {
  protected:
+  VirtualTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }  // each in a process of its own
   void SetUp() override { vgpu::reset(); }
   void TearDown() override {
     vgpu::reset();
@@ -54,6 +57,15 @@ inline void start_over(std::uint64_t seed = 0) {
   vgpu::reset();
   if (seed != 0) vgpu::use_schedule(seed);
 }
+/// A test in time order, 0, or in the random order of a seed.
+template <class Test>
+class InSchedules : public Test, public testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    Test::SetUp();
+    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
+  }
+};
 /// Calls `test` in time order and in a random order.
 template <class Test>
 void in_two_orders(Test test) {
@@ -61,6 +73,25 @@ void in_two_orders(Test test) {
     start_over(seed);
     test();
   }
+}
+
+/// What `run` returns in 40 random orders.
+template <class Run>
+auto in_random_orders(Run run) {
+  std::set<decltype(run())> results;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    start_over(seed);
+    results.insert(run());
+  }
+  return results;
+}
+/// What `call` returns while GPU `gpu` is current; afterwards GPU 0 is.
+template <class Call>
+auto on_gpu(int gpu, Call call) {
+  require(cudaSetDevice(gpu));
+  const auto result = call();
+  require(cudaSetDevice(0));
+  return result;
 }
 
 // Memory of the current GPU, or pinned; freed when the machine is reset.
@@ -83,17 +114,20 @@ T* pinned_word(T value = {}) {
 /// Every word is `value`.
 template <class T = int>
 T* device_words(std::size_t count, T value = {}) {
+  const std::vector<T> values(count, value);
   T* memory = device_room<T>(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    require(cudaMemcpy(memory + i, &value, sizeof(T), cudaMemcpyHostToDevice));
-  }
+  require(cudaMemcpy(memory, values.data(), count * sizeof(T), cudaMemcpyHostToDevice));
   return memory;
 }
 template <class T>
+std::vector<T> words(const T* device_memory, std::size_t count) {
+  std::vector<T> values(count);
+  require(cudaMemcpy(values.data(), device_memory, count * sizeof(T), cudaMemcpyDeviceToHost));
+  return values;
+}
+template <class T>
 T word(const T* device_memory) {
-  T value{};
-  require(cudaMemcpy(&value, device_memory, sizeof(T), cudaMemcpyDeviceToHost));
-  return value;
+  return words(device_memory, 1).front();
 }
 inline cudaStream_t new_stream(unsigned int flags = cudaStreamNonBlocking) {
   cudaStream_t stream = nullptr;
@@ -104,6 +138,13 @@ inline cudaEvent_t new_event() {
   cudaEvent_t event = nullptr;
   require(cudaEventCreate(&event));
   return event;
+}
+
+/// Makes `waiting` wait for all work in `stream`.
+inline void order(cudaStream_t waiting, cudaStream_t stream) {
+  const cudaEvent_t event = new_event();
+  require(cudaEventRecord(event, stream));
+  require(cudaStreamWaitEvent(waiting, event));
 }
 
 inline void expect_parts(const std::string& text, std::initializer_list<const char*> parts) {

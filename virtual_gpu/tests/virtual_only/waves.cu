@@ -5,28 +5,23 @@
 namespace virtual_only {
 namespace {
 
-/// Each block occupies an SM until `flag` is set.
-__global__ void occupy(const volatile int* flag) {
-  while (*flag == 0) __nanosleep(100);
-}
-
 /// A GEMM with its memory, which stays uninitialised: the values do not matter.
 class Prepared {
  public:
-  Prepared(cudaStream_t stream, int m, int n, int k) : m_(m), n_(n), k_(k), blas_(new_blas(stream)) {
-    const auto allocate = [](__half*& memory, std::size_t count) {
-      require(cudaMalloc(&memory, count * sizeof(__half)));
-    };
-    allocate(a_, std::size_t(m) * k);
-    allocate(b_, std::size_t(k) * n);
-    allocate(c_, std::size_t(m) * n);
-  }
+  Prepared(cudaStream_t stream, int m, int n, int k)
+      : m_(m),
+        n_(n),
+        k_(k),
+        blas_(new_blas(stream)),
+        a_(device_room<__half>(std::size_t(m) * k)),
+        b_(device_room<__half>(std::size_t(k) * n)),
+        c_(device_room<__half>(std::size_t(m) * n)) {}
   void enqueue() const { require(multiply(blas_, m_, n_, k_, a_, b_, c_)); }
 
  private:
   int m_, n_, k_;
   cublasHandle_t blas_;
-  __half *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
+  __half *a_, *b_, *c_;
 };
 
 /// A machine of 132 SMs; a tile is 128 x 256.
@@ -40,7 +35,10 @@ class WavesTest : public VirtualTest {
     ASSERT_EQ(machine.multiprocessors, 132);
     ASSERT_EQ(machine.product_tile_rows, 128);
     ASSERT_EQ(machine.product_tile_columns, 256);
-    require(cudaMallocHost(&flag, sizeof(int)));
+    prepare();
+  }
+  void prepare() {
+    flag = pinned_word();
     stream = new_stream();
     other = new_stream();
   }
@@ -53,12 +51,7 @@ class WavesTest : public VirtualTest {
     return 2.0 * 128 * 256 * depth / (machine.product_rate_f16 / machine.multiprocessors);
   }
   /// Modelled ns between two events.
-  static double between(cudaEvent_t start, cudaEvent_t stop) {
-    require(cudaEventSynchronize(stop));
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, start, stop));
-    return milliseconds * 1e6;
-  }
+  static double between(cudaEvent_t start, cudaEvent_t stop) { return milliseconds(start, stop) * 1e6; }
   /// An event that completes when the following work has been enqueued, so that the host's time does not
   /// count.
   cudaEvent_t late_start() {
@@ -79,12 +72,12 @@ class WavesTest : public VirtualTest {
   double waves(const Prepared& product) {
     return waves(1, [&] { product.enqueue(); });
   }
-  /// Occupies `multiprocessors` SMs until release().
+  /// Occupies `multiprocessors` SMs, each with a block that waits, until release().
   void hold(int multiprocessors) {
     constexpr int kShared = 200 * 1024;
     *flag = 0;
-    require(cudaFuncSetAttribute(occupy, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-    occupy<<<multiprocessors, 32, kShared, other>>>(flag);
+    require(cudaFuncSetAttribute(await<int>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+    await<int><<<multiprocessors, 32, kShared, other>>>(flag);
     require(cudaGetLastError());
   }
   void release() {
@@ -215,9 +208,7 @@ TEST_F(WavesTest, RandomSchedulesRunAllTiles) {
     vgpu::reset();
     vgpu::use_machine("h100-nvlink");
     vgpu::use_schedule(seed);
-    require(cudaMallocHost(&flag, sizeof(int)));
-    stream = new_stream();
-    other = new_stream();
+    prepare();
     hold(131);
     const int m = 128 * 9;
     __half* c = halves(m);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "overlap/gpu/wgmma.hpp"
+#include "phases.cuh"
 #include "virtual_test.hpp"
 
 namespace virtual_only {
@@ -60,11 +61,7 @@ std::vector<int> seen_of_product() {
 TEST_F(WgmmaTest, ProductsAreDoneAtTheWait) { EXPECT_EQ(seen_of_product(), (std::vector<int>{-5, 64})); }
 
 TEST_F(WgmmaTest, WithASeedProductsAreDoneAtAnyTime) {
-  std::set<std::vector<int>> all;
-  for (unsigned int seed = 1; seed <= 40; ++seed) {
-    start_over(seed);
-    all.insert(seen_of_product());
-  }
+  const auto all = in_random_orders(seen_of_product);
   EXPECT_TRUE(all.contains({-5, 64})) << "late";
   EXPECT_TRUE(all.contains({16, 16})) << "early: its operands are read then, too";
 }
@@ -116,17 +113,12 @@ __global__ void pipeline_of(const int* memory, int* sink, int stages) {
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncthreads();
-  const auto await = [](std::uint64_t* barrier, int phase) {
-    while (!ptx::mbarrier_try_wait_parity(barrier, static_cast<std::uint32_t>(phase & 1))) {
-    }
-  };
   if (threadIdx.x >= wgmma::kThreads) {
     if (threadIdx.x != wgmma::kThreads) return;
     for (int tile = 0; tile < kTiles; ++tile) {
       const int s = tile % stages;
-      await(&empty[s], tile / stages + 1);
-      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[s],
-                                     kTileBytes);
+      phases::await_phase(&empty[s], tile / stages + 1);
+      phases::expect_bytes(&full[s], kTileBytes);
       ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, ring + s * kTileBytes, memory, kTileBytes,
                          &full[s]);
     }
@@ -135,7 +127,7 @@ __global__ void pipeline_of(const int* memory, int* sink, int stages) {
   wgmma::Fragment<64> d;
   for (int tile = 0; tile < kTiles; ++tile) {
     const int s = tile % stages;
-    await(&full[s], tile / stages);
+    phases::await_phase(&full[s], tile / stages);
     const auto a = wgmma::describe<kK, Swizzle::k128>(ring + s * kTileBytes, 0, 1024);
     const auto b = wgmma::describe<kK, Swizzle::k128>(ring + s * kTileBytes + kTileBytes / 2, 0, 1024);
     wgmma::fence();
