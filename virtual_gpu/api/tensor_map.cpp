@@ -1,7 +1,9 @@
 // Tensor maps, and functions of the driver API by name.
 #include "engine/hopper/tensor_map.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "cuda.h"
 #include "cuda_runtime_api.h"
@@ -10,50 +12,32 @@
 namespace vgpu {
 namespace {
 
-constexpr int kUnknownType = 0, kRoundingType = -1;
+struct ElementType {
+  CUtensorMapDataType type;
+  int bytes;              // 0: copies round the values
+  TensorElement element;  // what a bulk addition makes of it
+};
 
-/// Bytes of an element; kRoundingType for those whose copies change values.
-int element_bytes(CUtensorMapDataType type) {
-  switch (type) {
-    case CU_TENSOR_MAP_DATA_TYPE_UINT8:
-      return 1;
-    case CU_TENSOR_MAP_DATA_TYPE_UINT16:
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-      return 2;
-    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
-    case CU_TENSOR_MAP_DATA_TYPE_INT32:
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-      return 4;
-    case CU_TENSOR_MAP_DATA_TYPE_UINT64:
-    case CU_TENSOR_MAP_DATA_TYPE_INT64:
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
-      return 8;
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
-    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
-    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
-      return kRoundingType;
-  }
-  return kUnknownType;
-}
-
-/// What a bulk addition makes of the elements.
-TensorElement element_of(CUtensorMapDataType type) {
-  switch (type) {
-    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
-    case CU_TENSOR_MAP_DATA_TYPE_INT32:
-      return TensorElement::kWord;
-    case CU_TENSOR_MAP_DATA_TYPE_UINT64:
-      return TensorElement::kLongWord;
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-      return TensorElement::kHalf;
-    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-      return TensorElement::kBfloat16;
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-      return TensorElement::kFloat;
-    default:
-      return TensorElement::kOther;
-  }
+/// Null if there is no such type.
+const ElementType* find_element(CUtensorMapDataType type) {
+  static constexpr ElementType kTypes[] = {
+      {CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, TensorElement::kOther},
+      {CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, TensorElement::kOther},
+      {CU_TENSOR_MAP_DATA_TYPE_UINT32, 4, TensorElement::kWord},
+      {CU_TENSOR_MAP_DATA_TYPE_INT32, 4, TensorElement::kWord},
+      {CU_TENSOR_MAP_DATA_TYPE_UINT64, 8, TensorElement::kLongWord},
+      {CU_TENSOR_MAP_DATA_TYPE_INT64, 8, TensorElement::kOther},
+      {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, TensorElement::kHalf},
+      {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, TensorElement::kFloat},
+      {CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8, TensorElement::kOther},
+      {CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, TensorElement::kBfloat16},
+      {CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ, 0, TensorElement::kOther},
+      {CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 0, TensorElement::kOther},
+      {CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, 0, TensorElement::kOther},
+  };
+  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [type](const ElementType& entry) { return entry.type == type; });
+  return found == std::end(kTypes) ? nullptr : found;
 }
 
 void require(bool holds, const char* sentence) {
@@ -96,8 +80,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapFloatOOBfill fill) {
   return driver_call("cuTensorMapEncodeTiled", [&](Runtime&) {
     require(map != nullptr && is_multiple(map, 64), "the map must lie at a multiple of 64 bytes");
-    const int bytes = element_bytes(type);
-    require(bytes != kUnknownType, "there is no such data type");
+    const ElementType* element = find_element(type);
+    require(element != nullptr, "there is no such data type");
     require(rank >= 1 && rank <= TensorMap::kMaxDimensions, "the rank must be 1 to 5");
     require(sizes != nullptr && strides != nullptr && box != nullptr && element_strides != nullptr,
             "sizes, strides (also of one dimension), box and element strides must be given");
@@ -114,15 +98,15 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
     require(fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || !whole_numbers,
             "only floating point has NaN as its fill");
     require(address != nullptr && is_multiple(address, 16), "the tensor must lie at a multiple of 16 bytes");
-    require_supported(bytes > 0, "types that round on the way are not supported");
+    require_supported(element->bytes > 0, "types that round on the way are not supported");
     require_supported(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE, "interleaved layouts are not supported");
     require_supported(fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, "only zeros are supported as a fill");
 
     TensorMap made{};
     made.address = static_cast<std::byte*>(address);
     made.rank = static_cast<std::uint8_t>(rank);
-    made.element_bytes = static_cast<std::uint8_t>(bytes);
-    made.element = element_of(type);
+    made.element_bytes = static_cast<std::uint8_t>(element->bytes);
+    made.element = element->element;
     for (cuuint32_t d = 0; d < rank; ++d) {
       check_dimension(sizes[d], d == 0 ? nullptr : strides + (d - 1), box[d], element_strides[d]);
       require_supported(d == 0 || element_strides[d] == 1, "only element strides of 1 are supported");
