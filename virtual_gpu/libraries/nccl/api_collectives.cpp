@@ -121,6 +121,11 @@ void make_call(Runtime& runtime, const Arguments& arguments, ncclComm_t handle, 
   }
 }
 
+ncclResult_t call(const Arguments& arguments, ncclComm_t comm, cudaStream_t stream) {
+  return nccl::api_call(name_of(arguments.kind),
+                        [&](Runtime& runtime) { make_call(runtime, arguments, comm, stream); });
+}
+
 void end_group(Runtime& runtime) {
   Group& mine = group(runtime);
   if (mine.depth == 0) throw Failure(ncclInvalidUsage, "there is no group: ncclGroupStart() was not called");
@@ -142,53 +147,38 @@ using namespace vgpu::nccl;
 
 ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, std::size_t sendcount,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call("ncclAllGather", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kAllGather, sendbuff, recvbuff, sendcount, datatype, ncclSum, -1}, comm,
-              stream);
-  });
+  return call({Kind::kAllGather, sendbuff, recvbuff, sendcount, datatype, ncclSum, -1}, comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, std::size_t recvcount,
                                ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream) {
-  return nccl::api_call("ncclReduceScatter", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, -1}, comm, stream);
-  });
+  return call({Kind::kReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, -1}, comm, stream);
 }
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call("ncclAllReduce", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kAllReduce, sendbuff, recvbuff, count, datatype, op, -1}, comm, stream);
-  });
+  return call({Kind::kAllReduce, sendbuff, recvbuff, count, datatype, op, -1}, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call("ncclBroadcast", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kBroadcast, sendbuff, recvbuff, count, datatype, ncclSum, root}, comm, stream);
-  });
+  return call({Kind::kBroadcast, sendbuff, recvbuff, count, datatype, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call("ncclReduce", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kReduce, sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
-  });
+  return call({Kind::kReduce, sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
 }
 
 ncclResult_t ncclSend(const void* sendbuff, std::size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call("ncclSend", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kSend, sendbuff, nullptr, count, datatype, ncclSum, peer}, comm, stream);
-  });
+  return call({Kind::kSend, sendbuff, nullptr, count, datatype, ncclSum, peer}, comm, stream);
 }
 
 ncclResult_t ncclRecv(void* recvbuff, std::size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return nccl::api_call("ncclRecv", [&](Runtime& runtime) {
-    make_call(runtime, {Kind::kReceive, nullptr, recvbuff, count, datatype, ncclSum, peer}, comm, stream);
-  });
+  return call({Kind::kReceive, nullptr, recvbuff, count, datatype, ncclSum, peer}, comm, stream);
 }
 
 ncclResult_t ncclGroupStart() {

@@ -47,7 +47,7 @@ bool Call::differs_from(const Call& other) const {
   return kind != other.kind || peer != other.peer || (reduces(kind) && op != other.op);
 }
 
-const char* Call::name() const {
+const char* name_of(Kind kind) {
   static constexpr std::array kNames = {"ncclAllGather", "ncclReduceScatter", "ncclAllReduce",
                                         "ncclBroadcast", "ncclReduce",        "ncclSend",
                                         "ncclRecv"};

@@ -16,6 +16,9 @@ namespace vgpu::nccl {
 
 enum class Kind { kAllGather, kReduceScatter, kAllReduce, kBroadcast, kReduce, kSend, kReceive };
 
+/// "ncclAllReduce".
+const char* name_of(Kind kind);
+
 /// One call of the program, on one rank.
 struct Call {
   Kind kind;
@@ -36,8 +39,7 @@ struct Call {
   bool is_pair() const { return kind == Kind::kSend || kind == Kind::kReceive; }
   /// True if ranks cannot have made both calls in one collective, or as the two sides of a pair.
   bool differs_from(const Call& other) const;
-  /// "ncclAllReduce".
-  const char* name() const;
+  const char* name() const { return name_of(kind); }
   /// "ncclSend of 4096 bytes to rank 1".
   std::string describe() const;
   /// "rank 0's ncclSend of 1024 float32 to rank 1, called at ring.cu:12".

@@ -10,17 +10,7 @@ namespace {
 
 /// What elements of type T are computed in.
 template <class T>
-struct Computed {
-  using Type = T;
-};
-template <>
-struct Computed<__half> {
-  using Type = float;
-};
-template <>
-struct Computed<__nv_bfloat16> {
-  using Type = float;
-};
+using Computed = std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, T>;
 
 template <class T>
 T combine(ncclRedOp_t op, T a, T b) {
@@ -53,7 +43,7 @@ T combine(ncclRedOp_t op, T a, T b) {
 template <class T>
 std::vector<std::byte> reduce_as(const std::vector<const std::byte*>& inputs, std::size_t count,
                                  ncclRedOp_t op) {
-  using Value = typename Computed<T>::Type;
+  using Value = Computed<T>;
   const auto ranks = static_cast<Value>(inputs.size());
   const auto load = [&](const std::byte* input, std::size_t i) {
     T stored;
@@ -79,53 +69,43 @@ std::vector<std::byte> reduce_as(const std::vector<const std::byte*>& inputs, st
   return result;
 }
 
+/// Calls `function` with a zero of the elements' C++ type. Returns {} for a value that is no data type.
+template <class Function>
+std::invoke_result_t<Function, int> with_element(ncclDataType_t type, Function function) {
+  switch (type) {
+    case ncclInt8:
+      return function(std::int8_t{});
+    case ncclUint8:
+      return function(std::uint8_t{});
+    case ncclInt32:
+      return function(std::int32_t{});
+    case ncclUint32:
+      return function(std::uint32_t{});
+    case ncclInt64:
+      return function(std::int64_t{});
+    case ncclUint64:
+      return function(std::uint64_t{});
+    case ncclFloat16:
+      return function(__half{});
+    case ncclFloat32:
+      return function(float{});
+    case ncclFloat64:
+      return function(double{});
+    case ncclBfloat16:
+      return function(__nv_bfloat16{});
+  }
+  return {};
+}
+
 }  // namespace
 
 std::size_t size_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-      return 1;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32:
-      return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-      return 8;
-  }
-  return 0;
+  return with_element(type, [](auto element) { return sizeof element; });
 }
 
 std::vector<std::byte> reduce(const std::vector<const std::byte*>& inputs, std::size_t count,
                               ncclDataType_t type, ncclRedOp_t op) {
-  switch (type) {
-    case ncclInt8:
-      return reduce_as<std::int8_t>(inputs, count, op);
-    case ncclUint8:
-      return reduce_as<std::uint8_t>(inputs, count, op);
-    case ncclInt32:
-      return reduce_as<std::int32_t>(inputs, count, op);
-    case ncclUint32:
-      return reduce_as<std::uint32_t>(inputs, count, op);
-    case ncclInt64:
-      return reduce_as<std::int64_t>(inputs, count, op);
-    case ncclUint64:
-      return reduce_as<std::uint64_t>(inputs, count, op);
-    case ncclFloat16:
-      return reduce_as<__half>(inputs, count, op);
-    case ncclFloat32:
-      return reduce_as<float>(inputs, count, op);
-    case ncclFloat64:
-      return reduce_as<double>(inputs, count, op);
-    case ncclBfloat16:
-      return reduce_as<__nv_bfloat16>(inputs, count, op);
-  }
-  return {};
+  return with_element(type, [&](auto element) { return reduce_as<decltype(element)>(inputs, count, op); });
 }
 
 }  // namespace vgpu::nccl
