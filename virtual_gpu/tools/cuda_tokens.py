@@ -5,7 +5,7 @@ steps: they are most of a unit, and contain no CUDA.
 """
 
 import re
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 # One token, or one piece of text to skip. Strings, characters and numbers are whole tokens, so that their content is
 # never examined. '>' is always a token of its own: the context decides whether '>>>' ends a launch or three templates.
@@ -136,36 +136,26 @@ class Tokens:
 
     def close_angle(self, index: int) -> int:
         """The '>' that closes the template list opened at `index`; -1 if it is not a template list."""
-        depth = 0
-        while index < len(self.words):
-            word = self.words[index]
-            if word == "<":
-                depth += 1
-            elif word == ">":
-                depth -= 1
-                if depth == 0:
-                    return index
-            elif word in OPENERS and self.match[index] >= 0:
-                index = self.match[index]
-            elif word in CLOSERS or word in OPENERS or word == ";":
-                return -1
-            index += 1
-        return -1
+        return self._other_angle(index, 1, "<>", OPENERS, (";",))
 
     def open_angle(self, index: int) -> int:
         """The '<' that opens the template list closed at `index`; -1 if it is not a template list."""
+        return self._other_angle(index, -1, "><", CLOSERS, (";", "<<<"))
+
+    def _other_angle(self, index: int, step: int, angles: str, skipped: Dict[str, str], ends: Tuple[str, ...]) -> int:
+        """Walks from the first of `angles` at `index` to its partner, over the contents of `skipped` brackets."""
         depth = 0
-        while index >= 0:
+        while 0 <= index < len(self.words):
             word = self.words[index]
-            if word == ">":
+            if word == angles[0]:
                 depth += 1
-            elif word == "<":
+            elif word == angles[1]:
                 depth -= 1
                 if depth == 0:
                     return index
-            elif word in CLOSERS and self.match[index] >= 0:
+            elif word in skipped and self.match[index] >= 0:
                 index = self.match[index]
-            elif word in CLOSERS or word in OPENERS or word in (";", "<<<"):
+            elif word in CLOSERS or word in OPENERS or word in ends:
                 return -1
-            index -= 1
+            index += step
         return -1
