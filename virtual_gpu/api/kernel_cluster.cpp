@@ -4,7 +4,6 @@
 #include <string>
 
 #include "api/in_unit.hpp"
-#include "engine/hopper/caller_line.hpp"
 
 namespace vgpu {
 namespace {

@@ -7,7 +7,6 @@
 
 #include <cstdio>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/kernel/fault_handler.hpp"
 #include "engine/runtime.hpp"

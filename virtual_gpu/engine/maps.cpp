@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <cstdio>
+#include <fstream>
 
 #include "race/happens_before.hpp"
 
@@ -21,12 +21,9 @@ int taken = 0;
 
 int map_limit() {
   static const int limit = [] {
-    int read = kUsualLimit;
-    if (std::FILE* file = std::fopen("/proc/sys/vm/max_map_count", "r")) {
-      if (std::fscanf(file, "%d", &read) != 1) read = kUsualLimit;
-      std::fclose(file);
-    }
-    return read;
+    std::ifstream file("/proc/sys/vm/max_map_count");
+    int read = 0;
+    return file >> read ? read : kUsualLimit;
   }();
   return limit;
 }

@@ -2,6 +2,8 @@
 // several.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 
 namespace vgpu {
@@ -16,5 +18,15 @@ int map_limit();
 /// Inaccessible addresses; MAP_FAILED if there are none. The check build never reuses any.
 void* reserve_addresses(std::size_t bytes);
 void give_addresses_back(void* begin, std::size_t bytes);
+
+inline std::size_t page_size() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+/// `bytes`, rounded up to whole pages.
+inline std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + page_size() - 1) / page_size() * page_size();
+}
 
 }  // namespace vgpu

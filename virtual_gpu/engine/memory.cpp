@@ -9,7 +9,6 @@
 
 #include "engine/host/api_error.hpp"
 #include "engine/maps.hpp"
-#include "engine/pages.hpp"
 
 namespace vgpu {
 namespace {

@@ -186,21 +186,11 @@ void write_atomically(Context context, const CallSite& site, const void* memory,
 }
 
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value) {
-  as(context, [&] {
-    push_callers(site);
-    __tsan_atomic32_store(word, value, __ATOMIC_RELEASE);
-    pop_callers(site);
-  });
+  access(context, site, nullptr, [&] { __tsan_atomic32_store(word, value, __ATOMIC_RELEASE); });
 }
 
-std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word) {
-  std::uint32_t value = 0;
-  as(context, [&] {
-    push_callers(site);
-    value = __tsan_atomic32_load(word, __ATOMIC_RELAXED);
-    pop_callers(site);
-  });
-  return value;
+void load_atomic(Context context, const CallSite& site, const std::uint32_t* word) {
+  access(context, site, nullptr, [&] { __tsan_atomic32_load(word, __ATOMIC_RELAXED); });
 }
 
 Mark mark(const void* frame) {

@@ -35,6 +35,28 @@ struct CallSite {
   std::uint64_t number = 0;    // of the call, in the order of the host's calls; above it the host thread's
 };
 
+#if VGPU_RACE || VGPU_CHECK
+
+/// An access by the runtime on behalf of `context`, such as a copy's. Reports show `site`, and `caller`, a
+/// return address into a kernel, if the kernel asked for it.
+void read(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+          const void* caller = nullptr);
+void write(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+           const void* caller = nullptr);
+/// Where the program is: for an API function to remember who enqueued something. Costs about a microsecond.
+CallSite call_site(bool through_kernel = false);
+/// "ring.cu:59", the innermost line of the program, or "" if it is not known.
+std::string describe(const CallSite& site);
+
+#else
+
+inline void read(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+inline void write(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+inline CallSite call_site(bool = false) { return {}; }
+inline std::string describe(const CallSite&) { return {}; }
+
+#endif
+
 #if VGPU_RACE
 
 /// Called once, by the host, before anything else here.
@@ -62,15 +84,10 @@ void destroy_context(Context context);
 void release(Context context, const void* sync);
 void acquire(Context context, const void* sync);
 
-/// An access by the runtime on behalf of `context`, such as a copy's. Reports show `site`, and `caller`, a
-/// return address into a kernel, if the kernel asked for it.
-void read(Context context, const CallSite& site, const void* memory, std::size_t bytes,
-          const void* caller = nullptr);
-void write(Context context, const CallSite& site, const void* memory, std::size_t bytes,
-           const void* caller = nullptr);
 /// An access of the host by a function that the compiler made it call; any of its threads.
 void access_of_host(const void* memory, std::size_t bytes, bool write, const void* caller);
-/// The same as relaxed atomic accesses, which do not race with each other and leave the bytes unchanged.
+/// read() and write() as relaxed atomic accesses, which do not race with each other and leave the bytes
+/// unchanged.
 ///@{
 void read_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
                      const void* caller = nullptr);
@@ -111,16 +128,12 @@ class LateReport {
 
 /// The same for one word, atomically: a store with release, a load without any order.
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value);
-std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word);
+void load_atomic(Context context, const CallSite& site, const std::uint32_t* word);
 
 /// Makes `site` the callers of what the running context does next, until pop_callers().
 void push_callers(const CallSite& site);
 void pop_callers(const CallSite& site);
 
-/// Where the program is: for an API function to remember who enqueued something. Costs about a microsecond.
-CallSite call_site(bool through_kernel = false);
-/// "ring.cu:59", the innermost line of the program, or "" if it is not known.
-std::string describe(const CallSite& site);
 /// That CUDA thread (run_facts.hpp) runs in the running context until pop_thread(). Threads of one context
 /// share its call stack: frames below may be another thread's.
 void push_thread(std::uint64_t number);
@@ -154,14 +167,6 @@ inline Context make_context(const std::string&) { return memcheck::host(); }
 inline void destroy_context(Context) {}
 inline void release(Context, const void*) {}
 inline void acquire(Context, const void*) {}
-#if VGPU_CHECK
-void read(Context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller = nullptr);
-void write(Context, const CallSite& site, const void* memory, std::size_t bytes,
-           const void* caller = nullptr);
-#else
-inline void read(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
-inline void write(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
-#endif
 inline void read_atomically(Context own, const CallSite& site, const void* memory, std::size_t bytes,
                             const void* caller = nullptr) {
   read(own, site, memory, bytes, caller);
@@ -183,21 +188,13 @@ inline void store_atomic(Context own, const CallSite& site, std::uint32_t* word,
   write(own, site, word, sizeof *word);
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
-inline std::uint32_t load_atomic(Context own, const CallSite& site, const std::uint32_t* word) {
+inline void load_atomic(Context own, const CallSite& site, const std::uint32_t* word) {
   read(own, site, word, sizeof *word);
-  return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 inline void push_callers(const CallSite&) {}
 inline void pop_callers(const CallSite&) {}
 inline void push_thread(std::uint64_t) {}
 inline void pop_thread() {}
-#if VGPU_CHECK
-CallSite call_site(bool through_kernel = false);
-std::string describe(const CallSite& site);
-#else
-inline CallSite call_site(bool = false) { return {}; }
-inline std::string describe(const CallSite&) { return {}; }
-#endif
 
 #endif
 
@@ -218,3 +215,19 @@ class RuntimeScope {
 };
 
 }  // namespace vgpu::hb
+
+namespace vgpu {
+
+/// " at x.cu:12", the line of a return address into a kernel; "" if it is not known: outside the race build
+/// and the check build.
+inline std::string at_line(const void* caller) {
+  const bool is_known = caller != nullptr && (hb::kEnabled || memcheck::kEnabled);
+  return is_known ? hb::line_at(caller) : "";
+}
+/// ", initialised at x.cu:12", likewise.
+inline std::string at_line(const char* what, const void* caller) {
+  const std::string line = at_line(caller);
+  return line.empty() ? "" : std::string(", ") + what + line;
+}
+
+}  // namespace vgpu

@@ -3,8 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/hopper/caller_line.hpp"
-
 namespace vgpu {
 
 void AsyncUnit::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/machine_state.hpp"
 

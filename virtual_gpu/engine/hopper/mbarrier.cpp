@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace vgpu {

@@ -1,6 +1,5 @@
 #include "engine/hopper/named_barriers.hpp"
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace vgpu {

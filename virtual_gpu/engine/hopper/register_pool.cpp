@@ -1,6 +1,5 @@
 #include "engine/hopper/register_pool.hpp"
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/hopper/wgmma_product.hpp"
 #include "engine/kernel/block.hpp"
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace vgpu {

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/coverage.hpp"
 #include "engine/machine_state.hpp"
 #include "vgpu/symbols.h"

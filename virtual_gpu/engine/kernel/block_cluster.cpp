@@ -1,7 +1,6 @@
 // The blocks of a cluster.
 #include <algorithm>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace vgpu {

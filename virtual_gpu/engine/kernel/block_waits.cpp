@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/machine_state.hpp"
 

@@ -9,7 +9,6 @@
 #include <new>
 
 #include "engine/maps.hpp"
-#include "engine/pages.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/maps.hpp"
-#include "engine/pages.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu::shared_arenas {

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "check/report.hpp"
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/kernel/fault_handler.hpp"
 #include "engine/runtime.hpp"

@@ -1,6 +1,5 @@
 #include "engine/kernel/words.hpp"
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel_records.hpp"
 
 namespace vgpu {
