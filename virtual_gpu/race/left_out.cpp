@@ -1,5 +1,6 @@
 // Mutation without a build: a synchronising call is left out, or all that run are listed.
 #include "race/happens_before.hpp"
+#include "race/race_report.hpp"
 
 #if VGPU_RACE
 
@@ -8,10 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
-
-extern "C" void __sanitizer_symbolize_pc(void* pc, const char* format, char* buffer, std::size_t size);
 
 namespace vgpu::hb {
 namespace {
@@ -24,12 +22,9 @@ using Stack = std::array<void*, 32>;  // return addresses, innermost first
 /// The program's lines of the stack, innermost first, each as a tab and "path:line".
 std::string lines_of(const Stack& stack) {
   std::string lines;
-  std::array<char, 4096> buffer{};
   for (void* const address : stack) {
     if (address == nullptr) break;
-    __sanitizer_symbolize_pc(address, "%s:%l", buffer.data(), buffer.size() - 1);
-    for (const char* line = buffer.data(); *line != '\0'; line += std::strlen(line) + 1) {
-      const std::string place = line;
+    for (const std::string& place : symbolized(address, "%s:%l")) {
       const bool own = place.starts_with(VGPU_DIR) && !place.starts_with(VGPU_DIR "tests/");
       if (place.starts_with("/") && !place.starts_with("/usr/") && !own) lines += '\t' + place;
     }

@@ -45,10 +45,8 @@ constexpr int kExitRace = 3;
 /// "cudaMemcpyAsync", "cublasSgemm", "ncclAllReduce", "cub::DeviceScan::ExclusiveSum": the function of CUDA
 /// or of a library of it in which the return address lies; empty if it lies in none.
 std::string api_function(void* return_address) {
-  std::array<char, 4096> buffer{};
-  __sanitizer_symbolize_pc(return_address, "%f", buffer.data(), buffer.size() - 1);
-  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1) {
-    const std::string name(frame, std::strcspn(frame, "("));
+  for (const std::string& function : symbolized(return_address, "%f")) {
+    const std::string name = function.substr(0, function.find('('));
     const bool has_prefix = name.rfind("cu", 0) == 0 || name.rfind("nccl", 0) == 0;
     // What has a namespace or a template's return type before it is the runtime's own.
     if (has_prefix && name.find_first_of(" :<") == std::string::npos) return name;
@@ -154,12 +152,18 @@ std::string text_of(void* report) {
 
 }  // namespace
 
-std::vector<ProgramLine> program_lines(void* return_address) {
+std::vector<std::string> symbolized(void* return_address, const char* format) {
   std::array<char, 4096> buffer{};
-  __sanitizer_symbolize_pc(return_address, "%s:%l\t%f", buffer.data(), buffer.size() - 1);
+  __sanitizer_symbolize_pc(return_address, format, buffer.data(), buffer.size() - 1);
+  std::vector<std::string> frames;
+  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1)
+    frames.emplace_back(frame);
+  return frames;
+}
+
+std::vector<ProgramLine> program_lines(void* return_address) {
   std::vector<ProgramLine> lines;
-  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1) {
-    const std::string text = frame;
+  for (const std::string& text : symbolized(return_address, "%s:%l\t%f")) {
     const std::size_t tab = text.find('\t');
     const std::string place = text.substr(0, tab);
     if (!is_of_program(place)) continue;

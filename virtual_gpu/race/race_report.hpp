@@ -15,6 +15,9 @@ struct ProgramLine {
 /// The lines of a return address: several if functions were inlined there, innermost first; none in the
 /// runtime's, the helpers' and the system's code.
 std::vector<ProgramLine> program_lines(void* return_address);
+/// What ThreadSanitizer makes of `format` for each function that was inlined there, innermost first (race
+/// build).
+std::vector<std::string> symbolized(void* return_address, const char* format);
 /// Whether the source with this absolute path is the program's, not the runtime's, the helpers' or the
 /// system's.
 bool is_of_program(const std::string& path);
