@@ -182,17 +182,27 @@ void require_native_atomics(const void* address, ProgramPlace at) {
 // Host code has no hardware that copies.
 void copy_async(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
   Block* block = current_block();
-  if (block != nullptr) return block->copy_async({to, from, bytes, zeros, __builtin_return_address(0)});
+  if (block != nullptr) {
+    const Block::RuntimeTurn turn(*block, block->current());
+    const void* caller = __builtin_return_address(0);
+    return block->copies().issue(block->current_number(), {to, from, bytes, zeros, caller});
+  }
   std::memcpy(to, from, bytes);
   std::memset(static_cast<std::byte*>(to) + bytes, 0, zeros);
 }
 void commit_copies() {
   if (hb::left_out("commit of asynchronous copies")) return;
-  if (Block* block = current_block()) block->commit_copies();
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  block->copies().commit(block->current_number());
 }
 void wait_for_copies(unsigned int prior) {
   if (hb::left_out("wait for asynchronous copies")) return;
-  if (Block* block = current_block()) block->wait_for_copies(prior);
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  block->copies().wait(block->current_number(), prior);
 }
 void require_aligned(const void* to, const void* from, std::size_t bytes, std::size_t alignment) {
   const auto all = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;

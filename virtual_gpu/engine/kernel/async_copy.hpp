@@ -37,7 +37,6 @@ class AsyncCopies {
     Request request;
     std::size_t group;
     std::unique_ptr<char> order;  // its address: to synchronise on
-    bool done = false;
   };
   struct ThreadCopies {
     std::vector<Copy> copies;  // that are not awaited yet, oldest first

@@ -152,11 +152,9 @@ Fiber& Block::fresh_fiber() {
     running_fiber = &fibers_of(next_to_start()).get(&Block::fiber_entry);
     return *running_fiber;
   } catch (const std::bad_alloc&) {
-    state_ = State::kFaulted;
-    fault_code_ = cudaErrorLaunchOutOfResources;
-    fault_sentence_ =
-        "kernel '" + grid_.name +
-        "': so many CUDA threads wait at the same time that the host has no memory for their stacks";
+    fail("kernel '" + grid_.name +
+             "': so many CUDA threads wait at the same time that the host has no memory for their stacks",
+         cudaErrorLaunchOutOfResources);
     return scheduler_fiber;
   }
 }
@@ -309,21 +307,6 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
   return meeting->values[parity];
 }
 
-void Block::copy_async(const AsyncCopies::Request& request) {
-  const RuntimeTurn turn(*this, *current_);
-  copies_.issue(number_of(*current_), request);
-}
-
-void Block::commit_copies() {
-  const RuntimeTurn turn(*this, *current_);
-  copies_.commit(number_of(*current_));
-}
-
-void Block::wait_for_copies(unsigned int prior) {
-  const RuntimeTurn turn(*this, *current_);
-  copies_.wait(number_of(*current_), prior);
-}
-
 void Block::require_native_atomics(const void* address, const std::string& how) {
   if (machine_state_.machine().peer_atomics) return;
   const RuntimeTurn turn(*this, current());
@@ -340,9 +323,7 @@ void Block::require_native_atomics(const void* address, const std::string& how) 
 
 void Block::fault(const std::string& sentence, cudaError_t code) {
   hb::enter(hb::runtime_context());
-  fault_code_ = code;
-  fault_sentence_ = sentence;
-  state_ = State::kFaulted;
+  fail(sentence, code);
   // The block's fibers are abandoned where they are: a kernel holds nothing that needs destroying.
   switch_fiber(*current_->fiber, scheduler_fiber);
   std::abort();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,9 +158,7 @@ class Block {
   void warn_of_absent_lane(int lane, const void* caller);
   /// True in one lane of the running warp, the same one each time.
   bool elect();
-  void copy_async(const AsyncCopies::Request& request);
-  void commit_copies();
-  void wait_for_copies(unsigned int prior);
+  AsyncCopies& copies() { return copies_; }
   /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
   void poll(double nanoseconds);
   /// Modelled time that the block has spent otherwise than by running code, ns. The running thread waits for
@@ -168,7 +167,7 @@ class Block {
   /// The thread has called an atomic function on that word.
   void record_atomic(const void* word, const AtomicCall& call, bool wrote, WordWriters& writers);
   /// The threads that wait, and what they look at.
-  std::vector<const Thread*> polling() const { return polling_.all(); }
+  std::span<Thread* const> polling() const { return polling_.in_order(); }
   /// The thread has looked at the word at `address` and seen `bits`. If it saw the same last time, the other
   /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
   void look(const void* address, std::uint64_t bits, unsigned bytes);
@@ -227,10 +226,10 @@ class Block {
   /// Where the running thread, and its shadows, meet others.
   ///@{
   void release(const OrderPoint& point) {
-    if constexpr (hb::kEnabled) launch_.contexts().release(linear_index_, current_number(), point);
+    if constexpr (hb::kEnabled) launch_.contexts().meet(linear_index_, current_number(), point, hb::release);
   }
   void acquire(const OrderPoint& point) {
-    if constexpr (hb::kEnabled) launch_.contexts().acquire(linear_index_, current_number(), point);
+    if constexpr (hb::kEnabled) launch_.contexts().meet(linear_index_, current_number(), point, hb::acquire);
   }
   ///@}
   /// The running thread, not its shadows, comes after what was released at `point`.
@@ -300,7 +299,6 @@ class Block {
   void complete(Exchange& exchange);
   /// suspend(), for what runs too rarely to be worth a copy of it.
   void let_others_run();
-  void wait_for_own_block();
   /// `ran`: basic blocks of this run().
   void watch_polling(std::uint64_t ran);
   void become(Thread& thread);

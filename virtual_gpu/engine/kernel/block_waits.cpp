@@ -19,8 +19,7 @@ void Block::poll(double nanoseconds) {
   current_->fiber->frame = __builtin_frame_address(0);
   const RuntimeTurn turn(*this, *current_);
   poll_time_ = polling_.empty() ? nanoseconds : std::min(poll_time_, nanoseconds);
-  polling_.push(current_);
-  let_others_run();
+  park(&polling_);
 }
 
 double Block::read_waited() {
@@ -30,7 +29,8 @@ double Block::read_waited() {
 
 void Block::watch_polling(std::uint64_t ran) {
   std::uint64_t state = polling_.size();
-  for (const Thread* thread : polling_.all()) state += thread->fiber->state() * (2 * number_of(*thread) + 1);
+  for (const Thread* thread : polling_.in_order())
+    state += thread->fiber->state() * (2 * number_of(*thread) + 1);
   const bool waits_for_time = std::exchange(read_time_, false);
   const bool repeats = states_.add(state);
   // Without polling threads, a bulk copy is under way.
@@ -68,9 +68,11 @@ void Block::look(const void* address, std::uint64_t bits, unsigned bytes) {
   switch (spins_.see(looks, address, bits, bytes)) {
     case SpinDetection::Next::kGoOn:
       break;
-    case SpinDetection::Next::kLetBlockRun:
-      wait_for_own_block();
+    case SpinDetection::Next::kLetBlockRun: {
+      const RuntimeTurn turn(*this, *current_);
+      park(&looking_);
       break;
+    }
     case SpinDetection::Next::kWait:
       looks.waits = true;
       poll(grid_.poll_ns);
@@ -165,12 +167,6 @@ void Block::await_primary() {
     pass_time_until(primary->done->time);
   }
   launch_.contexts().acquire_end(linear_index_, current_number(), *primary->contexts);
-}
-
-void Block::wait_for_own_block() {
-  const RuntimeTurn turn(*this, *current_);
-  looking_.push(current_);
-  let_others_run();
 }
 
 }  // namespace vgpu

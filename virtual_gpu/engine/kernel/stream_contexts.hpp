@@ -82,29 +82,18 @@ class StreamContexts {
     return *call_stacks_;
   }
 
-  /// The thread, and its shadows, meet others at `point`.
-  ///@{
-  void release(std::size_t block, std::size_t thread, const OrderPoint& point) {
+  /// The thread, and its shadows, meet others at `point`. `order`: hb::release or hb::acquire.
+  template <class Order>
+  void meet(std::size_t block, std::size_t thread, const OrderPoint& point, Order order) {
     if constexpr (!hb::kEnabled) return;
     const std::size_t i = index(block, thread);
-    hb::release(context(set_of(block), i), &point.generic);
+    order(context(set_of(block), i), &point.generic);
     const ProxyContexts& shadows = proxies_of(block);
     if (!shadows.made()) return;
-    hb::release(shadows.shadow(View::kShared, i), &point.shared);
-    hb::release(shadows.shadow(View::kGlobal, i), &point.global);
-    hb::release(shadows.shadow(View::kOverwriting, i), &point.overwriting);
+    order(shadows.shadow(View::kShared, i), &point.shared);
+    order(shadows.shadow(View::kGlobal, i), &point.global);
+    order(shadows.shadow(View::kOverwriting, i), &point.overwriting);
   }
-  void acquire(std::size_t block, std::size_t thread, const OrderPoint& point) {
-    if constexpr (!hb::kEnabled) return;
-    const std::size_t i = index(block, thread);
-    hb::acquire(context(set_of(block), i), &point.generic);
-    const ProxyContexts& shadows = proxies_of(block);
-    if (!shadows.made()) return;
-    hb::acquire(shadows.shadow(View::kShared, i), &point.shared);
-    hb::acquire(shadows.shadow(View::kGlobal, i), &point.global);
-    hb::acquire(shadows.shadow(View::kOverwriting, i), &point.overwriting);
-  }
-  ///@}
   /// From now on threads of that block, and of the blocks that it can meet, have shadows
   /// (proxy_contexts.hpp).
   void use_proxies(std::size_t block) {

@@ -63,7 +63,6 @@ class ThreadList {
     return thread;
   }
   std::span<Thread* const> in_order() const { return std::span(threads_).subspan(first_); }
-  std::vector<const Thread*> all() const { return {in_order().begin(), in_order().end()}; }
   /// Takes over all threads of `other`.
   void append(ThreadList& other) {
     if (empty() && other.first_ == 0) {
