@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace vgpu {
 
@@ -17,6 +20,15 @@ class Schedule {
   bool random() const { return seed_.has_value(); }
   /// With a seed: a random number below `bound`. Without: 0.
   std::uint64_t pick(std::uint64_t bound) { return random() && bound > 1 ? generator_() % bound : 0; }
+
+  /// With a seed: 0 to `count` - 1 in a random order. Without: nothing, which stands for their own order.
+  std::vector<std::uint32_t> random_order(std::size_t count) {
+    if (!random()) return {};
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    for (std::size_t n = count; n > 1; --n) std::swap(numbers[n - 1], numbers[pick(n)]);
+    return numbers;
+  }
 
   /// Mixes a choice into the hash, FNV-1a. Modelled times stay out of it: they depend on how the compiler cut
   /// a kernel into basic blocks.

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <map>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "engine/kernel/coverage.hpp"
@@ -63,12 +62,7 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, MachineState& machine
       }
     }
   }
-  if (schedule_.random()) {
-    start_order_.resize(threads_.size());
-    std::iota(start_order_.begin(), start_order_.end(), 0u);
-    for (std::size_t n = threads_.size(); n > 1; --n)
-      std::swap(start_order_[n - 1], start_order_[schedule_.pick(n)]);
-  }
+  start_order_ = schedule_.random_order(threads_.size());
 }
 
 Block::~Block() {

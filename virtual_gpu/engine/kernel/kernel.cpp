@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <numeric>
 
 namespace vgpu {
 namespace {
@@ -56,12 +55,7 @@ void KernelLaunch::begin(double now) {
   grid_.bulk_latency_ns = machine.bulk_latency_ns;
   // Tensor cores are a multiprocessor's own; blocks on it share them.
   grid_.tensor_rate = machine.product_rate_f16 / (static_cast<double>(machine.multiprocessors) * share_);
-  if (runtime_.schedule().random()) {
-    order_.resize(total_ / grid_.cluster);
-    std::iota(order_.begin(), order_.end(), 0u);
-    for (std::size_t n = order_.size(); n > 1; --n)
-      std::swap(order_[n - 1], order_[runtime_.schedule().pick(n)]);
-  }
+  order_ = runtime_.schedule().random_order(total_ / grid_.cluster);
 }
 
 std::shared_ptr<Primary> KernelLaunch::as_primary() {

@@ -36,31 +36,13 @@ bool Multiprocessors::find_on(const Multiprocessor& multiprocessor, const Footpr
 }
 
 bool Multiprocessors::find(const Footprint& block, double not_before, bool any_time, Place& place) const {
-  bool found = false;
-  Load least;
-  for (int i = 0; i < static_cast<int>(multiprocessors_.size()); ++i) {
-    double time;
-    if (!find_on(multiprocessors_[i], block, not_before, time)) continue;
-    // Ties go to the multiprocessor with the fewest blocks, as on real GPUs: blocks spread out before they
-    // pile up.
-    const Load load = load_after(multiprocessors_[i], any_time ? std::numeric_limits<double>::max() : time);
-    const bool better = any_time ? std::tie(load, time) < std::tie(least, place.time)
-                                 : std::tie(time, load) < std::tie(place.time, least);
-    if (found && !better) continue;
-    place = {i, time};
-    least = load;
-    found = true;
-  }
-  return found;
+  const std::vector<Place> places = find_several(block, 1, not_before, any_time);
+  if (!places.empty()) place = places.front();
+  return !places.empty();
 }
 
 std::vector<Multiprocessors::Place> Multiprocessors::find_several(const Footprint& block, int count,
                                                                   double not_before, bool any_time) const {
-  if (count == 1) {
-    Place place;
-    if (!find(block, not_before, any_time, place)) return {};
-    return {place};
-  }
   struct Candidate {
     Load load;
     Place place;
@@ -73,10 +55,15 @@ std::vector<Multiprocessors::Place> Multiprocessors::find_several(const Footprin
     candidates.push_back({load_after(multiprocessors_[i], when), {i, time}});
   }
   if (static_cast<int>(candidates.size()) < count) return {};
-  std::stable_sort(candidates.begin(), candidates.end(), [any_time](const Candidate& a, const Candidate& b) {
-    return any_time ? std::tie(a.load, a.place.time) < std::tie(b.load, b.place.time)
-                    : std::tie(a.place.time, a.load) < std::tie(b.place.time, b.load);
-  });
+  // Ties go to the multiprocessor with the fewest blocks, as on real GPUs: blocks spread out before they pile
+  // up; then to the first one.
+  const auto is_better = [any_time](const Candidate& a, const Candidate& b) {
+    const Place &at = a.place, &bt = b.place;
+    return any_time
+               ? std::tie(a.load, at.time, at.multiprocessor) < std::tie(b.load, bt.time, bt.multiprocessor)
+               : std::tie(at.time, a.load, at.multiprocessor) < std::tie(bt.time, b.load, bt.multiprocessor);
+  };
+  std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end(), is_better);
   std::vector<Place> places;
   double latest = 0;
   for (int i = 0; i < count; ++i) {

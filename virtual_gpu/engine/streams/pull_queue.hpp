@@ -12,10 +12,8 @@ namespace vgpu {
 /// its own stream stalls the others. CUDA does not promise this, so it orders nothing for the race detector.
 class PullQueue {
  public:
-  /// Appends what will complete with `done`.
-  void append(const Token& done) { pulls_.push_back({0, done}); }
-  /// Inserts by the time of enqueueing on the host thread's clock, ns: host threads run one after the other,
-  /// but their clocks run in parallel.
+  /// Inserts what will complete with `done` by the time of enqueueing on the host thread's clock, ns: host
+  /// threads run one after the other, but their clocks run in parallel. Behind those of the same time.
   void insert(double enqueued, const Token& done);
   /// True if that pull is the first one. Raises `time` to when it became so.
   bool is_first(const Token& done, double& time);

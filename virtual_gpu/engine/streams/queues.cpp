@@ -41,11 +41,7 @@ PullQueue* Queues::queue_pull(const Operation& operation, int device, const Toke
   const int source = operation.pulls_from(device);
   if (source == kHost || hosts_.stopping()) return nullptr;
   PullQueue& pulls = devices_[source]->pulls();
-  if (schedule_.random()) {
-    pulls.append(done);
-  } else {
-    pulls.insert(hosts_.current().now(), done);
-  }
+  pulls.insert(schedule_.random() ? 0 : hosts_.current().now(), done);
   return &pulls;
 }
 
