@@ -7,6 +7,16 @@
 #include "engine/runtime.hpp"
 
 namespace vgpu {
+namespace {
+
+/// Those of a thread of the running block; nullptr if there are none.
+const ThreadNotes* notes_of(std::uint64_t thread) {
+  Block* block = current_block();
+  const Thread* found = block == nullptr ? nullptr : block->thread_of(thread);
+  return found == nullptr ? nullptr : found->notes;
+}
+
+}  // namespace
 
 std::string describe_memory(const void* address) {
   Runtime* runtime = runtime_if_started();
@@ -29,20 +39,17 @@ KernelThread kernel_thread(std::uint64_t number) {
 }
 
 std::string describe_passed_wait(std::uint64_t thread) {
-  Block* block = current_block();
-  const Thread* found = block == nullptr ? nullptr : block->thread_of(thread);
-  if (found == nullptr || found->notes == nullptr || found->notes->passed.word == nullptr) return {};
-  return AsyncUnit::of(*block).barriers.describe(found->notes->passed);
+  const ThreadNotes* notes = notes_of(thread);
+  if (notes == nullptr || notes->passed.word == nullptr) return {};
+  return AsyncUnit::of(*current_block()).barriers.describe(notes->passed);
 }
 
 std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
-  Block* block = current_block();
-  const Thread* found = block == nullptr ? nullptr : block->thread_of(reader);
-  if (found == nullptr || found->notes == nullptr || found->notes->handover == nullptr) return {};
-  const ThreadNotes& notes = *found->notes;
-  const bool relaxed = std::ranges::count(notes.seen, notes.handover->word) != 0;  // and no fence since
-  const Fences passed = {!relaxed, notes.fenced[kFenceOfBlock]};
-  return notes.handover->describe_missing(writer, KernelRecords::same_block(writer, reader), passed);
+  const ThreadNotes* notes = notes_of(reader);
+  if (notes == nullptr || notes->handover == nullptr) return {};
+  const bool relaxed = std::ranges::count(notes->seen, notes->handover->word) != 0;  // and no fence since
+  const Fences passed = {!relaxed, notes->fenced[kFenceOfBlock]};
+  return notes->handover->describe_missing(writer, KernelRecords::same_block(writer, reader), passed);
 }
 
 bool was_volatile(const void* word) {

@@ -126,12 +126,17 @@ bool BulkCopies::needed(const Copy& copy) const {
   });
 }
 
-std::optional<double> BulkCopies::needed_at() const {
-  if (none_needed()) return std::nullopt;
+BulkCopies::Copy* BulkCopies::next_needed() {
+  // Quick: a block may have many stores that no thread waits for.
+  if (waiters_.empty() && loads_ == 0) return nullptr;
   const auto next = std::find_if(copies_.begin(), copies_.end(),
                                  [this](const Copy& copy) { return !copy.done && needed(copy); });
-  if (next == copies_.end()) return std::nullopt;
-  return step_at(*next);
+  return next == copies_.end() ? nullptr : &*next;
+}
+
+std::optional<double> BulkCopies::needed_at() {
+  const Copy* next = next_needed();
+  return next == nullptr ? std::nullopt : std::optional(step_at(*next));
 }
 
 bool BulkCopies::can_do_any() const {
@@ -155,20 +160,22 @@ const void* BulkCopies::reaching(const Block& block) const {
 }
 
 bool BulkCopies::do_needed() {
-  if (none_needed()) return false;
-  const auto next = std::find_if(copies_.begin(), copies_.end(),
-                                 [this](const Copy& copy) { return !copy.done && needed(copy); });
-  if (next == copies_.end()) return false;
-  advance_on_demand(*next);
-  return true;
+  Copy* next = next_needed();
+  if (next != nullptr) advance_on_demand(*next);
+  return next != nullptr;
 }
 
-bool BulkCopies::do_any(bool loads) {
-  if (loads && loads_ == 0) return false;
+std::vector<BulkCopies::Copy*> BulkCopies::unfinished(bool loads) {
   std::vector<Copy*> left;
   for (Copy& copy : copies_) {
     if (!copy.done && (copy.is_load() || !loads)) left.push_back(&copy);
   }
+  return left;
+}
+
+bool BulkCopies::do_any(bool loads) {
+  if (loads && loads_ == 0) return false;
+  const std::vector<Copy*> left = unfinished(loads);
   if (left.empty()) return false;
   advance_on_demand(*left[block_.schedule().pick(left.size())]);
   return true;
@@ -176,10 +183,7 @@ bool BulkCopies::do_any(bool loads) {
 
 void BulkCopies::maybe_do_one() {
   if (copies_.empty() || !block_.schedule().random() || block_.schedule().pick(2) == 0) return;
-  std::vector<Copy*> left;
-  for (Copy& copy : copies_) {
-    if (!copy.done) left.push_back(&copy);
-  }
+  const std::vector<Copy*> left = unfinished(false);
   if (!left.empty()) advance(*left[block_.schedule().pick(left.size())]);
 }
 
@@ -208,14 +212,11 @@ void BulkCopies::advance(Copy& copy) {
     return;
   }
   finish_step(copy, copy.done ? copy.written : copy.fetched);
-  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
-    if (satisfied(*waiter)) {
-      block_.wake(*waiter->thread);
-      waiter = waiters_.erase(waiter);
-    } else {
-      ++waiter;
-    }
-  }
+  std::erase_if(waiters_, [this](const Waiter& waiter) {
+    const bool goes_on = satisfied(waiter);
+    if (goes_on) block_.wake(*waiter.thread);
+    return goes_on;
+  });
 }
 
 void BulkCopies::fetch(Copy& copy) {

@@ -48,7 +48,7 @@ class BulkCopies {
   void wait(unsigned int prior, bool read);
 
   /// When the next copy is done that a thread is parked for, in modelled ns; nothing if there is none.
-  std::optional<double> needed_at() const;
+  std::optional<double> needed_at();
   /// Nothing else in the block can run: does that copy. False if there is none.
   bool do_needed();
   bool can_do_any() const;
@@ -90,8 +90,9 @@ class BulkCopies {
   bool awaited(const Waiter& waiter, const Copy& copy) const;
   bool satisfied(const Waiter& waiter) const;
   bool needed(const Copy& copy) const;
-  /// Quick: a block may have many stores that no thread waits for.
-  bool none_needed() const { return waiters_.empty() && loads_ == 0; }
+  Copy* next_needed();
+  /// Those that are not done; `loads`: only loads.
+  std::vector<Copy*> unfinished(bool loads);
   /// Modelled time of its next step.
   static double step_at(const Copy& copy) {
     return !copy.is_load() && !copy.read ? copy.read_at : copy.done_at;

@@ -17,9 +17,7 @@ class Block;
 /// One phase after the other: a phase completes when neither arrivals nor bytes are missing.
 class Mbarrier {
  public:
-  std::uint64_t phase() const { return phase_; }
   /// Threads that are parked until the phase completes.
-  ThreadList& waiting() { return waiting_; }
   const ThreadList& waiting() const { return waiting_; }
 
  private:

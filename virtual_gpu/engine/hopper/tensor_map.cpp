@@ -1,6 +1,7 @@
 #include "engine/hopper/tensor_map.hpp"
 
 #include <cstring>
+#include <functional>
 
 #include "vgpu/sixteen_bit.h"
 
@@ -33,10 +34,6 @@ template <class Format>
 std::uint16_t sixteen_bit_sum(std::uint16_t a, std::uint16_t b) {
   return Format::from_float(Format::to_float(a) + Format::to_float(b));  // see SixteenBit's __hadd
 }
-template <class T>
-T plain_sum(T a, T b) {
-  return a + b;
-}
 
 }  // namespace
 
@@ -56,10 +53,10 @@ bool add_elements(TensorElement element, std::byte* to, const std::byte* from, s
     case TensorElement::kOther:
       return false;
     case TensorElement::kWord:  // of whole numbers with and without a sign the sum has the same bits
-      add_each<std::uint32_t>(to, from, bytes, plain_sum<std::uint32_t>);
+      add_each<std::uint32_t>(to, from, bytes, std::plus<>());
       return true;
     case TensorElement::kLongWord:
-      add_each<std::uint64_t>(to, from, bytes, plain_sum<std::uint64_t>);
+      add_each<std::uint64_t>(to, from, bytes, std::plus<>());
       return true;
     case TensorElement::kHalf:
       add_each<std::uint16_t>(to, from, bytes, sixteen_bit_sum<HalfFormat>);
@@ -68,7 +65,7 @@ bool add_elements(TensorElement element, std::byte* to, const std::byte* from, s
       add_each<std::uint16_t>(to, from, bytes, sixteen_bit_sum<Bfloat16Format>);
       return true;
     case TensorElement::kFloat:
-      add_each<float>(to, from, bytes, plain_sum<float>);
+      add_each<float>(to, from, bytes, std::plus<>());
       return true;
   }
   return false;

@@ -234,14 +234,11 @@ void Warpgroups::do_next(Warpgroup& warpgroup) {
   columns.to_float(column_chunks, request.bfloat16, true, b);
   multiply_fragments(product.fragments, request.columns, a, b, request.accumulate);
   ++warpgroup.done;
-  for (auto waiter = warpgroup.waiters.begin(); waiter != warpgroup.waiters.end();) {
-    if (waiter->products <= warpgroup.done) {
-      block_.wake(*waiter->thread);
-      waiter = warpgroup.waiters.erase(waiter);
-    } else {
-      ++waiter;
-    }
-  }
+  std::erase_if(warpgroup.waiters, [&](const Waiter& waiter) {
+    const bool goes_on = waiter.products <= warpgroup.done;
+    if (goes_on) block_.wake(*waiter.thread);
+    return goes_on;
+  });
 }
 
 // First what nothing orders, then what no proxy fence orders, as bulk copies do it.

@@ -39,7 +39,7 @@ class Section {
   }
   /// `otherwise` if the field is not there.
   double number_or(double otherwise, const char* field, double low, double high) {
-    return object_.contains(field) ? number(field, low, high) : otherwise;
+    return has(field) ? number(field, low, high) : otherwise;
   }
   int integer(const char* field, int low, int high) {
     const double value = number(field, low, high);
@@ -56,10 +56,6 @@ class Section {
     const json value = take(field);
     if (!value.is_boolean()) fail(std::string("'") + field + "' must be true or false");
     return value.get<bool>();
-  }
-  /// `otherwise` if the field is not there.
-  bool flag_or(bool otherwise, const char* field) {
-    return object_.contains(field) ? flag(field) : otherwise;
   }
   /// The object in that field.
   Section section(const char* field) { return {path_ + ": '" + field + "'", take(field)}; }
@@ -97,7 +93,7 @@ void read_gpu(Section gpu, Machine& machine) {
   machine.shared_per_block = gpu.number("shared_kib_per_block", 16, 4096) * kKiB;
   machine.shared_per_block_opt_in = gpu.number("shared_kib_per_block_opt_in", 16, 4096) * kKiB;
   machine.memory_bytes = static_cast<std::size_t>(gpu.number("memory_mib", 1, 1 << 20)) << 20;
-  machine.memory_on_demand = gpu.flag_or(false, "memory_on_demand");
+  machine.memory_on_demand = gpu.has("memory_on_demand") && gpu.flag("memory_on_demand");
   machine.memory_rate = gpu.number("memory_gb_per_s", 1e-3, 1e6);
   machine.copy_engines = gpu.integer("copy_engines", 1, 64);
   machine.cycles_per_basic_block = gpu.number("cycles_per_basic_block", 1e-3, 1e6);
