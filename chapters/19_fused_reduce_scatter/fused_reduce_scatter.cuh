@@ -43,7 +43,8 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
 }
 
 /// C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: the same bits in
-/// every run. Each summand is rounded to the wire's type once, the rank's own not at all, the sum once.
+/// every run with as many multiprocessors. Each summand is rounded to the wire's type once, the rank's own
+/// not at all, the sum once.
 template <SixteenBit T, typename Wire = SixteenBitWire,
           typename Shape = TileWithBuffers<tensor_core_gemm::LargeTile>, typename Landing = InSlots>
 class FusedReduceScatter {

@@ -86,13 +86,18 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scat
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
     if (warp == 0 && wgmma::elect_one()) {
       int loads = 0;
+      bool backwards = true;
       tensor_core_gemm::load_tiles(
           shared.ring, order, owners.along_k,
           [&](tensor_core_gemm::Stage<T, Tile>& stage, OwnedTile tile, int block, std::uint64_t* full) {
             // The TMA box may extend into the next owner's rows; those results are computed and discarded.
             auto corner = tile.place.corner<Tile>();
             corner.row += owners.first_row[tile.owner];
-            tensor_core_gemm::load_stage<Major::kMN>(stage, a, b, corner, block, full);
+            // Each wave of tiles may read all of B again. So every second one goes through k backwards, and
+            // begins with the k-blocks that the L2 cache got last.
+            if (block == 0) backwards = !backwards;
+            const int k_block = backwards ? owners.along_k - 1 - block : block;
+            tensor_core_gemm::load_stage<Major::kMN>(stage, a, b, corner, k_block, full);
             shared.progress.tell(++loads);
           });
     }

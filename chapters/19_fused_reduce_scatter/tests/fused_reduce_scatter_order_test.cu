@@ -12,7 +12,7 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/ranks.hpp"
 
-#include "partial_products.hpp"
+#include "summands.hpp"
 
 namespace overlap::fused_reduce_scatter {
 namespace {
@@ -35,21 +35,18 @@ template <typename Algorithm, SixteenBit T>
 std::vector<std::uint16_t> expected_bits(Rank& rank, const ScatterProblem<T>& problem) {
   const MatmulShape whole = problem.whole();
   const Range rows = balanced_share(whole.m, rank.size(), rank.id());
-  const std::vector<float> own = partial_products<T, typename Algorithm::Tile>(
-      rank, product_of(whole, rank.size(), rank.id()), problem.a(), problem.b());
-  const float* const mine = own.data();
-  const std::vector<const float*> all = rank.exchange(mine);
+  const Summands<T, typename Algorithm::Tile> summands(rank, problem);
   std::vector<std::uint16_t> bits;
   for (std::int64_t i = rows.begin * whole.n; i < rows.end * whole.n; ++i) {
     float total = 0;
     for (int source = 0; source < rank.size(); ++source) {
-      const float part = all[static_cast<std::size_t>(source)][i];
+      const float part = summands.of(source, i);
       const bool stays = source == rank.id() || std::same_as<typename Algorithm::W, float>;
       total += stays ? part : static_cast<float>(value_of(from_float<T>(part)));
     }
     bits.push_back(bits_of(from_float<T>(total)));
   }
-  rank.barrier();  // the others have read `own`
+  rank.barrier();  // the others have read the summands
   return bits;
 }
 

@@ -11,8 +11,8 @@
 
 #include "dense_run.hpp"
 #include "ownership.hpp"
-#include "partial_products.hpp"
 #include "stopped_run.hpp"
+#include "summands.hpp"
 
 namespace overlap::fused_reduce_scatter {
 namespace {
@@ -91,21 +91,18 @@ int expect_possible_sums(int ranks, MatmulShape whole, int calls) {
     ScatterProblem<T> problem(rank, whole, 5);
     Algorithm algorithm(rank, whole);
     problem.fill_normal();
-    const std::vector<float> own = partial_products<T, typename Algorithm::Tile>(
-        rank, product_of(whole, rank.size(), rank.id()), problem.a(), problem.b());
-    const float* const mine = own.data();
-    const std::vector<const float*> all = rank.exchange(mine);
+    const Summands<T, typename Algorithm::Tile> summands(rank, problem);
     const Range rows = balanced_share(whole.m, rank.size(), rank.id());
     std::vector<std::set<std::uint16_t>> possible;
     for (std::int64_t i = rows.begin * whole.n; i < rows.end * whole.n; ++i) {
       std::vector<float> sent;
       for (int source = 0; source < rank.size(); ++source) {
-        if (source != rank.id()) sent.push_back(all[static_cast<std::size_t>(source)][i]);
+        if (source != rank.id()) sent.push_back(summands.of(source, i));
       }
-      possible.push_back(possible_bits<T, typename Algorithm::W>(sent, own[static_cast<std::size_t>(i)]));
+      possible.push_back(possible_bits<T, typename Algorithm::W>(sent, summands.of(rank.id(), i)));
       several[static_cast<std::size_t>(rank.id())] += possible.back().size() > 1 ? 1 : 0;
     }
-    rank.barrier();  // the others have read `own`
+    rank.barrier();  // the others have read the summands
     for (int call = 0; call < calls; ++call) {
       problem.poison_result();
       algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
