@@ -61,7 +61,7 @@ void __syncwarp(unsigned int mask) {
 unsigned int __ballot_sync(unsigned int mask, int predicate) {
   unsigned int present;
   const std::uint64_t* values =
-      vgpu::current_block()->exchange(mask, predicate != 0, &present, true, __builtin_return_address(0));
+      vgpu::current_block()->exchange(mask, predicate != 0, &present, false, __builtin_return_address(0));
   unsigned int ballot = 0;
   for (int lane = 0; lane < 32; ++lane) {
     if ((present >> lane & 1) != 0 && values[lane] != 0) ballot |= 1u << lane;
@@ -107,7 +107,7 @@ void grid_sync() {
 }
 
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
-  return current_block()->exchange(mask, value, present, true, __builtin_return_address(0));
+  return current_block()->exchange(mask, value, present, false, __builtin_return_address(0));
 }
 void note_absent_lane(int lane) {
   if constexpr (hb::kEnabled) current_block()->warn_of_absent_lane(lane, __builtin_return_address(0));

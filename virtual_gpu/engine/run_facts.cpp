@@ -47,8 +47,11 @@ std::string describe_passed_wait(std::uint64_t thread) {
 std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
   const ThreadNotes* notes = notes_of(reader);
   if (notes == nullptr || notes->handover == nullptr) return {};
-  const bool relaxed = std::ranges::count(notes->seen, notes->handover->word) != 0;  // and no fence since
-  const Fences passed = {!relaxed, notes->fenced[kFenceOfBlock]};
+  const auto among = [word = notes->handover->word](const auto& words) {
+    return std::ranges::count(words, word) != 0;
+  };
+  const bool of_gpu = !among(notes->seen), of_system = of_gpu && !among(notes->seen_by_gpu);
+  const Fences passed = {of_system, of_gpu, notes->fenced[kFenceOfBlock]};
   return notes->handover->describe_missing(writer, KernelRecords::same_block(writer, reader), passed);
 }
 

@@ -24,6 +24,7 @@ namespace vgpu {
 /// Where threads and their shadows synchronise; only the addresses count.
 struct OrderPoint {
   char generic, shared, global, overwriting;
+  char fences[3];  // by Fence
 };
 
 enum class Space { kShared, kGlobal };

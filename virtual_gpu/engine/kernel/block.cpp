@@ -225,7 +225,7 @@ inline void Block::barrier(const void* caller) {
   const OrderPoint& order = barrier_order_[barrier_parity_];
   // The block that took the last ticket reads what the others wrote: in the Guide's example without a fence.
   if (me.notes != nullptr && me.notes->ticket != nullptr)
-    hb::acquire(context_of(me), std::exchange(me.notes->ticket, nullptr));
+    hb::acquire(context_of(me), point_in_gpu(std::exchange(me.notes->ticket, nullptr)));
   release(order);
   {
     const RuntimeTurn turn(*this, me);

@@ -226,10 +226,14 @@ class Block {
   /// Where the running thread, and its shadows, meet others.
   ///@{
   void release(const OrderPoint& point) {
-    if constexpr (hb::kEnabled) launch_.contexts().meet(linear_index_, current_number(), point, hb::release);
+    if constexpr (!hb::kEnabled) return;
+    launch_.contexts().meet(linear_index_, current_number(), point, hb::release);
+    give_fences(point);
   }
   void acquire(const OrderPoint& point) {
-    if constexpr (hb::kEnabled) launch_.contexts().meet(linear_index_, current_number(), point, hb::acquire);
+    if constexpr (!hb::kEnabled) return;
+    launch_.contexts().meet(linear_index_, current_number(), point, hb::acquire);
+    take_fences(point);
   }
   ///@}
   /// The running thread, not its shadows, comes after what was released at `point`.
@@ -303,6 +307,9 @@ class Block {
   void watch_polling(std::uint64_t ran);
   void become(Thread& thread);
   const void* point_in_block(const void* word) const;
+  const void* point_in_gpu(const void* word) const;
+  void give_fences(const OrderPoint& point);
+  void take_fences(const OrderPoint& point);
   void remember(Thread& me, const void* word);
   /// No thread can go on at once: does a bulk copy that one waits for, or lets those go on that look at
   /// words.
@@ -334,8 +341,8 @@ class Block {
   // yet must not be ordered after what others do between it and the next one.
   OrderPoint barrier_order_[2];
   int barrier_parity_ = 0;
-  char fence_point_ = 0;  // an address too
-  bool has_block_fences_ = false;
+  char fence_point_ = 0;                  // an address too
+  bool has_fences_[3] = {};               // by Fence
   const void* barrier_caller_ = nullptr;  // of a thread that has come there
   char end_order_ = 0;                    // an address too
 

@@ -1,7 +1,10 @@
 // What fences, and the scopes of atomic accesses, order (race build only). As C++ has it: what a thread had
 // done at its fence comes before what another one does who reads a word that the first one wrote after the
-// fence, atomically: after that read if it acquires, else after that one's next fence.
+// fence, atomically: after that read if it acquires, else after that one's next fence. Fences of a GPU order
+// nothing between two of them.
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include "engine/kernel/block.hpp"
 #include "engine/machine_state.hpp"
@@ -13,6 +16,31 @@ namespace vgpu {
 /// memory it is one point.
 const void* Block::point_in_block(const void* word) const {
   return shared_.offset_of(word, 1) ? word : &fence_point_;
+}
+
+/// Where threads of this GPU meet by that word alone. Few words share a point.
+const void* Block::point_in_gpu(const void* word) const {
+  static std::array<std::array<char, 4096>, 16> points;
+  auto& of_gpu = points[static_cast<std::size_t>(launch_.stream->device()) % points.size()];
+  return &of_gpu[reinterpret_cast<std::uintptr_t>(word) * 0x9e3779b97f4a7c15u >> 52];
+}
+
+// What threads have done before their fences comes before what one of them writes after a barrier that all of
+// them have passed: fences are cumulative.
+void Block::give_fences(const OrderPoint& point) {
+  const Thread& me = *current_;
+  if (me.notes == nullptr) return;
+  for (const Fence fence : kFences) {
+    if (me.notes->fenced[fence])
+      launch_.contexts().give(fence, linear_index_, number_of(me), &point.fences[fence]);
+  }
+}
+void Block::take_fences(const OrderPoint& point) {
+  for (const Fence fence : kFences) {
+    if (!has_fences_[fence]) continue;
+    launch_.contexts().take(fence, linear_index_, number_of(*current_), &point.fences[fence]);
+    notes_of(*current_).fenced[fence] = true;
+  }
 }
 
 void Block::note_atomic(const void* word, int accesses, int order, int scope, const void* caller) {
@@ -28,22 +56,28 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
                                           context, launch_.site, caller);
   }
   if (writes && releases(order)) {
-    if (global) hb::release(context, in_block);  // ThreadSanitizer does the rest
+    if (global) {  // ThreadSanitizer does the rest
+      hb::release(context, in_block);
+      hb::release(context, point_in_gpu(word));
+    }
   } else if (writes) {
     StreamContexts& contexts = launch_.contexts();
     const auto give = [&](Fence fence, const void* point) {
       if (me.notes != nullptr && me.notes->fenced[fence])
         contexts.give(fence, linear_index_, number_of(me), point);
     };
-    if (global) give(kFenceOfGpu, word);
-    give(kFenceOfGpu, in_block);
-    give(kFenceOfBlock, in_block);
+    if (global) {
+      give(kFenceOfSystem, word);
+      for (const Fence fence : {kFenceOfSystem, kFenceOfGpu}) give(fence, point_in_gpu(word));
+    }
+    for (const Fence fence : kFences) give(fence, in_block);
   }
   if (reads && !acquires(order)) {
     remember(me, word);
     if (writes && global) notes_of(me).ticket = word;
-  } else if (reads && global && has_block_fences_) {
-    hb::acquire(context, in_block);
+  } else if (reads && global) {
+    hb::acquire(context, point_in_gpu(word));
+    if (has_fences_[kFenceOfBlock]) hb::acquire(context, in_block);
   }
 }
 
@@ -65,17 +99,26 @@ void Block::note_fence(int scope) {
   if (scope > kBlockScope) return;
   Thread& me = *current_;
   me.spins_on = nullptr;
-  const Fence fence = scope == kBlockScope ? kFenceOfBlock : kFenceOfGpu;
+  const Fence fence = scope == kSystemScope   ? kFenceOfSystem
+                      : scope == kDeviceScope ? kFenceOfGpu
+                                              : kFenceOfBlock;
   ThreadNotes& notes = notes_of(me);
   for (const void* word : notes.seen) {
-    if (fence == kFenceOfGpu) hb::acquire(context_of(me), word);
+    if (fence != kFenceOfBlock) hb::acquire(context_of(me), point_in_gpu(word));
     hb::acquire(context_of(me), point_in_block(word));
   }
-  if (fence == kFenceOfGpu) {
+  if (fence == kFenceOfSystem) {
+    for (const auto* words : {&notes.seen, &notes.seen_by_gpu})
+      for (const void* word : *words) hb::acquire(context_of(me), word);
+  }
+  if (fence != kFenceOfBlock) {
+    constexpr std::ptrdiff_t kKept = 16;
+    notes.seen_by_gpu.assign(notes.seen.end() - std::min(std::ssize(notes.seen), kKept), notes.seen.end());
+    if (fence == kFenceOfSystem) notes.seen_by_gpu.clear();
     notes.seen.clear();
     notes.ticket = nullptr;
   }
-  has_block_fences_ |= fence == kFenceOfBlock;
+  has_fences_[fence] = true;
   notes.fenced[fence] = true;
   launch_.contexts().hold(fence, linear_index_, number_of(me));
 }
@@ -84,8 +127,7 @@ void Block::access_volatile(const void* memory, std::size_t bytes, bool write, c
   Thread& me = *current_;
   // ThreadSanitizer knows of the load already, and would forget where it was after some 100,000 more.
   if (!write && me.spins_on == memory && me.spins_at == caller) return;
-  const bool fenced =
-      me.notes != nullptr && (me.notes->fenced[kFenceOfGpu] || me.notes->fenced[kFenceOfBlock]);
+  const bool fenced = me.notes != nullptr && std::ranges::count(me.notes->fenced, true) != 0;
   const bool flag = bytes > 1 && bytes <= 8 && (!write || fenced);
   if (const RuntimeTurn turn(*this, me); !shared_.offset_of(memory, 1)) {
     WordWriters& writers = machine_state_.word_writers();

@@ -90,14 +90,15 @@ void Block::make_notes() {
 void Block::record_atomic(const void* word, const AtomicCall& call, bool wrote, WordWriters& writers) {
   // Kernels have threads of the same number: the bits above it tell launches apart.
   const std::uint64_t me = launch_.id << 56 | race_number_of(*current_);
+  const int device = launch_.stream->device();
   if (call.reads()) {
-    if (const auto seen = writers.seen(word, me, call))
+    if (const auto seen = writers.seen(word, me, device, call))
       notes_of(*current_).handover = std::make_unique<Handover>(*seen);
   }
   if (!wrote) return;
   const ThreadNotes* notes = current_->notes;
   const auto passed = [notes](Fence fence) { return notes != nullptr && notes->fenced[fence]; };
-  writers.wrote(word, me, call, {passed(kFenceOfGpu), passed(kFenceOfBlock)});
+  writers.wrote(word, me, device, call, {passed(kFenceOfSystem), passed(kFenceOfGpu), passed(kFenceOfBlock)});
   if (grid_.is_first) warn_of_lazy_loading(word);
 }
 

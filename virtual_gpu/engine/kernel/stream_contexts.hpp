@@ -15,8 +15,9 @@
 
 namespace vgpu {
 
-/// Fences, by their scope: that of the GPU, or of the system, and that of the block.
-enum Fence { kFenceOfGpu, kFenceOfBlock };
+/// Fences, by their scope, the widest first.
+enum Fence { kFenceOfSystem, kFenceOfGpu, kFenceOfBlock };
+inline constexpr std::array kFences = {kFenceOfSystem, kFenceOfGpu, kFenceOfBlock};
 
 /// In the race build threads of a stream run in two sets of kContexts contexts: several, so that threads of a
 /// kernel can race with each other, but not one per CUDA thread, because ThreadSanitizer slows down and
@@ -116,15 +117,18 @@ class StreamContexts {
   /// `point`.
   ///@{
   void hold(Fence fence, std::size_t block, std::size_t thread) {
-    hb::Context& held = set_of(block).held[fence][index(block, thread)];
-    if (held == nullptr) held = hb::make_context(name_ + " (fence)");
+    hb::Context& held = held_by(fence, block, thread);
     hb::release(of(block, thread), &held);
     hb::acquire(held, &held);
   }
   void give(Fence fence, std::size_t block, std::size_t thread, const void* point) {
-    hb::release(set_of(block).held[fence][index(block, thread)], point);
+    hb::release(held_by(fence, block, thread), point);
   }
   ///@}
+  /// From now on the thread gives what others gave at `point`, too.
+  void take(Fence fence, std::size_t block, std::size_t thread, const void* point) {
+    hb::acquire(held_by(fence, block, thread), point);
+  }
   /// What does the `copy`-th bulk copy of that thread, and what looks whether it needs a fence.
   ///@{
   hb::Context engine(std::size_t block, std::size_t thread, std::size_t copy) {
@@ -194,6 +198,12 @@ class StreamContexts {
   }
 
  private:
+  hb::Context& held_by(Fence fence, std::size_t block, std::size_t thread) {
+    hb::Context& held = set_of(block).held[fence][index(block, thread)];
+    if (held == nullptr) held = hb::make_context(name_ + " (fence)");
+    return held;
+  }
+
   static constexpr std::size_t kContexts = hb::kContexts;
   // CUDA threads rarely hold much on their stacks; the memory is only reserved.
   static constexpr std::size_t kThreadStack = 128 * 1024;
@@ -201,15 +211,15 @@ class StreamContexts {
   struct Set {
     std::array<hb::Context, kContexts> threads{}, copying{};
     std::array<hb::Context, kContexts>
-        held[2]{};                         // by Fence: they have seen what threads had at their last one
+        held[kFences.size()]{};            // by Fence: they have seen what threads had at their last one
     std::array<char, kContexts> fences{};  // addresses to synchronise on
     std::array<std::unique_ptr<FiberPool>, kContexts> fibers;
     bool runs = false;  // blocks of the stream's kernel
 
     Set() = default;
     ~Set() {
-      for (const auto* contexts : {&threads, &copying, &held[0], &held[1]})
-        visit(*contexts, hb::destroy_context);
+      for (const auto* contexts : {&threads, &copying}) visit(*contexts, hb::destroy_context);
+      for (const auto& contexts : held) visit(contexts, hb::destroy_context);
     }
     template <class Visit>
     void each(Visit action) const {

@@ -25,7 +25,9 @@ struct ThreadNotes {
   // block_fences.cpp: words that it has read relaxed since its last fence, and which fences it has passed, by
   // Fence.
   std::vector<const void*> seen{};
-  bool fenced[2] = {};
+  std::vector<const void*>
+      seen_by_gpu{};  // the last of them before a fence of the GPU, which may need a wider
+  bool fenced[3] = {};
   const void* ticket = nullptr;  // the word in global memory that it has changed relaxed since its last fence
 };
 

@@ -24,15 +24,15 @@ std::string PassedWait::describe() const {
 std::string Handover::describe_missing(std::uint64_t thread, bool one_block, Fences reader_passed) const {
   constexpr std::uint64_t kNumbers = (std::uint64_t{1} << 56) - 1;  // without the bits of the launch
   if (!KernelRecords::same_block(thread, writer & kNumbers)) return {};
-  bool releases = write.releases() || writer_passed.order(one_block);
-  const bool acquires = read.acquires() || reader_passed.order(one_block);
+  bool releases = write.releases() || writer_passed.order(one_gpu, one_block);
+  const bool acquires = read.acquires() || reader_passed.order(one_gpu, one_block);
   // A fence that the same thread passed before its access.
   if (acquires && !write.releases() && thread == (writer & kNumbers)) releases = false;
   if (releases && acquires) return {};
-  const auto lacks = [](const AtomicCall& call, const char* order, const char* between) {
+  const std::string fence = one_gpu ? "__threadfence()" : "__threadfence_system()";
+  const auto lacks = [&fence](const AtomicCall& call, const char* order, const char* between) {
     return " the " + vgpu::describe(call) + " lacks " +
-           (call.takes_order() ? std::string(order) + " instead of relaxed"
-                               : std::string("__threadfence() between ") + between);
+           (call.takes_order() ? std::string(order) + " instead of relaxed" : fence + " between " + between);
   };
   std::string text = "The word that hands the data over does not order them:";
   if (!releases) text += lacks(write, "release", "the access and it");

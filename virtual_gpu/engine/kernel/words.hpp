@@ -30,8 +30,10 @@ struct PassedWait {
 
 /// Which fences a thread has passed.
 struct Fences {
-  bool of_gpu, of_block;
-  bool order(bool one_block) const { return of_gpu || (one_block && of_block); }
+  bool of_system, of_gpu, of_block;
+  bool order(bool one_gpu, bool one_block) const {
+    return of_system || (one_gpu && of_gpu) || (one_block && of_block);
+  }
 };
 
 /// A thread has seen what another one wrote.
@@ -40,6 +42,7 @@ struct Handover {
   std::uint64_t writer = 0;  // KernelRecords::thread_number()
   Fences writer_passed;
   const void* word = nullptr;
+  bool one_gpu = true;  // both threads are on the same one
   /// A sentence, if `thread` is of the writer's block and the two atomic operations order nothing; else "".
   /// The reader, a thread of the same block or not, has passed these fences since.
   std::string describe_missing(std::uint64_t thread, bool one_block, Fences reader_passed) const;
@@ -53,14 +56,16 @@ std::string describe(const ProgramPlace& place);
 /// Who changed each word last; in the race build.
 class WordWriters {
  public:
-  void wrote(const void* word, std::uint64_t thread, const AtomicCall& call, Fences passed) {
-    writers_[word] = {thread, call, passed};
+  void wrote(const void* word, std::uint64_t thread, int device, const AtomicCall& call, Fences passed) {
+    writers_[word] = {thread, device, call, passed};
   }
-  /// What `reader` sees there; nothing if it is its own.
-  std::optional<Handover> seen(const void* word, std::uint64_t reader, const AtomicCall& call) const {
+  /// What `reader` on GPU `device` sees there; nothing if it is its own.
+  std::optional<Handover> seen(const void* word, std::uint64_t reader, int device,
+                               const AtomicCall& call) const {
     const auto found = writers_.find(word);
     if (found == writers_.end() || found->second.thread == reader) return std::nullopt;
-    return Handover{found->second.call, call, found->second.thread, found->second.passed, word};
+    const Writer& writer = found->second;
+    return Handover{writer.call, call, writer.thread, writer.passed, word, writer.device == device};
   }
   /// Words that kernels have accessed as volatile.
   void is_volatile(const void* word) { volatile_.insert(word); }
@@ -69,6 +74,7 @@ class WordWriters {
  private:
   struct Writer {
     std::uint64_t thread;
+    int device;
     AtomicCall call;
     Fences passed;
   };

@@ -44,6 +44,28 @@ __global__ void sum_by_shuffles(int* sums, Pair pair, bool fixed) {
   if (threadIdx.x == 0) *place(sums, pair, fixed) = sum;  // @shuffle @shuffle
 }
 
+// ---- shuffle_alone, ballot_alone: lanes meet in a function that orders no memory -------------------------
+__global__ void by_shuffle(int* results, bool fixed) {
+  __shared__ int cells[32];
+  cells[threadIdx.x] = 1;  // @shuffle_alone
+  const int next = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x), (threadIdx.x + 1) % 32);
+  if (fixed) __syncwarp();
+  results[threadIdx.x] = cells[next];  // @shuffle_alone
+}
+__global__ void by_ballot(int* results, bool fixed) {
+  __shared__ int cells[32];
+  cells[threadIdx.x] = 1;  // @ballot_alone
+  const bool all = __ballot_sync(0xffffffff, 1) == 0xffffffff;
+  if (fixed) __syncwarp();
+  if (all) results[threadIdx.x] = cells[(threadIdx.x + 1) % 32];  // @ballot_alone
+}
+template <auto kKernel>
+void in_a_warp(bool fixed) {
+  const DeviceBuffer<int> results(0, 32);
+  kKernel<<<1, 32>>>(results.data(), fixed);
+  await_kernels();
+}
+
 template <auto kKernel, unsigned int kFirst, unsigned int kSecond>
 void sum_up(bool fixed) {
   DeviceBuffer<int> sums(0, kBlocks);
@@ -160,6 +182,8 @@ const planted::Cases kCases = {
     {"shuffle_0_2", sum_up<sum_by_shuffles, 0, 2>},
     {"shuffle_1_3", sum_up<sum_by_shuffles, 1, 3>},
     {"shuffle_0_7", sum_up<sum_by_shuffles, 0, 7>},
+    {"shuffle_alone", in_a_warp<by_shuffle>},
+    {"ballot_alone", in_a_warp<by_ballot>},
     {"last_block", last_block},
     {"relaxed_spin", relaxed_spin},
     {"neighbour_cell", neighbour_cell},

@@ -236,6 +236,23 @@ __global__ void in_shared_memory(int* words, bool fixed) {
   between_warps(&flag, words, fixed);
 }
 
+// ---- fences_and_a_barrier: all threads of a block fence, meet, and one counts; only that one has a fence --
+__global__ void fences_and_a_barrier(int* words, bool fixed) {
+  __shared__ bool last;
+  const unsigned other = (threadIdx.x + 1) % blockDim.x;
+  words[blockIdx.x * blockDim.x + threadIdx.x] = 1;  // @fences_and_a_barrier
+  if (fixed || threadIdx.x == 0) __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(&words[7], 1) == static_cast<int>(gridDim.x) - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  int sum = 0;
+  for (unsigned block = 0; block < gridDim.x; ++block)
+    sum += words[block * blockDim.x + other];  // @fences_and_a_barrier
+  if (sum == 0) atomicAdd(&words[6], 1);
+}
+
 // ---- stream_wait: a stream waits for a word; the kernel that writes it lacks its fence ------------------
 __global__ void write_word(int* words, bool fixed) {
   words[0] = 1;  // @stream_wait
@@ -274,6 +291,7 @@ const planted::Cases kCases = {
     {"block_fence_acquire", [](bool fixed) { run(block_fence_acquire, fixed); }},
     {"in_one_block", [](bool fixed) { run(in_one_block, fixed, 1, 64); }},
     {"in_shared_memory", [](bool fixed) { run(in_shared_memory, fixed, 1, 64); }},
+    {"fences_and_a_barrier", [](bool fixed) { run(fences_and_a_barrier, fixed, 3, 2); }},
     {"stream_wait", stream_wait},
 };
 

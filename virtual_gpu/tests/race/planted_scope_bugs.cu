@@ -114,6 +114,20 @@ __global__ void device_raise(int* words, int gpu, bool fixed) {
   }
 }
 
+// ---- device_fence: GPU 0 hands over to GPU 1 behind a fence of its own GPU ------------------------------
+__global__ void device_fence(int* words, int gpu, bool fixed) {
+  if (gpu == 0) {
+    words[0] = 1;  // @device_fence
+    fixed ? __threadfence_system() : __threadfence();
+    atomicExch_system(&words[1], 1);
+  } else {
+    while (atomicAdd_system(&words[1], 0) == 0) {
+    }
+    __threadfence_system();
+    words[2] = words[0];  // @device_fence
+  }
+}
+
 // ---- device_raise_for_a_stream: the same, and a stream of GPU 1 waits for the signal --------------------
 template <cuda::thread_scope Scope>
 __device__ void store(int* word) {
@@ -134,13 +148,10 @@ void device_raise_for_a_stream(bool fixed) {
 }
 
 const planted::Cases kCases = {
-    {"block_add", on_one_gpu(block_add)},
-    {"block_add_once", on_one_gpu(block_add_once)},
-    {"block_load", on_one_gpu(block_load)},
-    {"block_lock", on_one_gpu(block_lock)},
-    {"device_add", on_two_gpus(device_add)},
-    {"device_raise", on_two_gpus(device_raise)},
-    {"device_raise_for_a_stream", device_raise_for_a_stream},
+    {"block_add", on_one_gpu(block_add)},        {"block_add_once", on_one_gpu(block_add_once)},
+    {"block_load", on_one_gpu(block_load)},      {"block_lock", on_one_gpu(block_lock)},
+    {"device_add", on_two_gpus(device_add)},     {"device_raise", on_two_gpus(device_raise)},
+    {"device_fence", on_two_gpus(device_fence)}, {"device_raise_for_a_stream", device_raise_for_a_stream},
 };
 
 }  // namespace
