@@ -50,7 +50,7 @@ std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
   const auto among = [word = notes->handover->word](const auto& words) {
     return std::ranges::count(words, word) != 0;
   };
-  const bool of_gpu = !among(notes->seen), of_system = of_gpu && !among(notes->seen_by_gpu);
+  const bool of_gpu = !among(notes->seen), of_system = of_gpu && !among(notes->seen_before_gpu_fence);
   const Fences passed = {of_system, of_gpu, notes->fenced[kFenceOfBlock]};
   return notes->handover->describe_missing(writer, KernelRecords::same_block(writer, reader), passed);
 }

@@ -103,6 +103,12 @@ class AtOnceTest(BuildTest):
         self.assertEqual(errors.count("another ./lab is building in build/virtual; this one waits"), 1, errors)
         self.assertEqual([run.returncode for run in runs], [0, 0])
 
+    def test_a_source_without_main_is_named(self) -> None:
+        self.source("01_first", "void solve() {}\n")
+        result = self.lab("run", "01")
+        self.assertIn("no source has a main(); name the one that has it behind --\n", result.stderr)
+        self.assertEqual(result.returncode, 2)
+
     def test_a_program_that_runs_is_not_disturbed(self) -> None:
         self.lab("run", "01")
         first = self.start("run", "01", "slowly")

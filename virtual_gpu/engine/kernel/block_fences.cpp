@@ -108,13 +108,14 @@ void Block::note_fence(int scope) {
     hb::acquire(context_of(me), point_in_block(word));
   }
   if (fence == kFenceOfSystem) {
-    for (const auto* words : {&notes.seen, &notes.seen_by_gpu})
+    for (const auto* words : {&notes.seen, &notes.seen_before_gpu_fence})
       for (const void* word : *words) hb::acquire(context_of(me), word);
   }
   if (fence != kFenceOfBlock) {
     constexpr std::ptrdiff_t kKept = 16;
-    notes.seen_by_gpu.assign(notes.seen.end() - std::min(std::ssize(notes.seen), kKept), notes.seen.end());
-    if (fence == kFenceOfSystem) notes.seen_by_gpu.clear();
+    notes.seen_before_gpu_fence.assign(notes.seen.end() - std::min(std::ssize(notes.seen), kKept),
+                                       notes.seen.end());
+    if (fence == kFenceOfSystem) notes.seen_before_gpu_fence.clear();
     notes.seen.clear();
     notes.ticket = nullptr;
   }

@@ -22,11 +22,9 @@ struct ThreadNotes {
   Look looked;
   PassedWait passed;
   std::unique_ptr<Handover> handover;  // the last one
-  // block_fences.cpp: words that it has read relaxed since its last fence, and which fences it has passed, by
-  // Fence.
-  std::vector<const void*> seen{};
-  std::vector<const void*>
-      seen_by_gpu{};  // the last of them before a fence of the GPU, which may need a wider
+  // block_fences.cpp: words that it has read relaxed since its last fence; if that was one of the GPU, the
+  // last ones before it, which a fence of the system may yet order; and which fences it has passed, by Fence.
+  std::vector<const void*> seen{}, seen_before_gpu_fence{};
   bool fenced[3] = {};
   const void* ticket = nullptr;  // the word in global memory that it has changed relaxed since its last fence
 };
