@@ -187,6 +187,7 @@ class SignalTest(BuildTest):
         return log.exists() and "Build files have been written" in log.read_text(encoding="utf-8")
 
     def test_ends_a_program_of_the_tour(self) -> None:
+        self.source("01_first", PROGRAM.replace("sleep(3)", "sleep(15)"))  # longer than a busy machine keeps a test waiting
         run = self.start("run", "--", "slowly")
         self.assertEqual(run.stdout.readline() if run.stdout else "", "begins\n")
         run.send_signal(signal.SIGTERM)
