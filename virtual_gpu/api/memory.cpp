@@ -59,22 +59,24 @@ void* allocate(Runtime& runtime, std::size_t bytes) {
   return memory;
 }
 
-/// cudaFreeAsync: what was done with the memory comes before it.
-class FreeOperation final : public Operation {
+/// cudaMallocAsync and cudaFreeAsync: what is done with the memory comes after the one and before the other.
+class PoolOperation final : public Operation {
  public:
-  FreeOperation(Runtime& runtime, void* memory) : runtime_(runtime), memory_(memory) {}
+  PoolOperation(Runtime& runtime, void* memory, bool frees)
+      : runtime_(runtime), memory_(memory), frees_(frees) {}
   void begin(double now) override {
     if (Allocation* allocation = runtime_.memory().find(memory_)) {
-      hb::write(stream->contexts().own(), site, allocation->begin, allocation->bytes);
-      release(runtime_, *allocation);
+      if (hb::kEnabled) hb::write(stream->contexts().own(), site, allocation->begin, allocation->bytes);
+      if (frees_) release(runtime_, *allocation);
     }
     finish(now);
   }
-  std::string describe() const override { return "cudaFreeAsync"; }
+  std::string describe() const override { return frees_ ? "cudaFreeAsync" : "cudaMallocAsync"; }
 
  private:
   Runtime& runtime_;
   void* memory_;
+  bool frees_;
 };
 
 void* allocate_pinned(Runtime& runtime, std::size_t bytes, MemoryKind kind = MemoryKind::kPinned) {
@@ -113,9 +115,10 @@ cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t widt
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
   return api_call("cudaMallocAsync", [&](Runtime& runtime) {
     if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the result is null");
-    const Stream& into = runtime.stream(stream);
+    Stream& into = runtime.stream(stream);
     if (into.captures()) runtime.captures().refuse(into, "cudaMallocAsync cannot be captured here");
     *pointer = bytes > 0 ? allocate(runtime, bytes) : nullptr;
+    if (bytes > 0) runtime.queues().enqueue(into, std::make_unique<PoolOperation>(runtime, *pointer, false));
   });
 }
 
@@ -123,7 +126,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return api_call("cudaFreeAsync", [&](Runtime& runtime) {
     if (pointer == nullptr) return;
     begin_of(runtime, pointer, MemoryKind::kDevice, cudaErrorInvalidValue, "cudaMallocAsync");
-    runtime.queues().enqueue(runtime.stream(stream), std::make_unique<FreeOperation>(runtime, pointer));
+    runtime.queues().enqueue(runtime.stream(stream), std::make_unique<PoolOperation>(runtime, pointer, true));
   });
 }
 

@@ -1,5 +1,5 @@
-// Kernels that each lack one wait or barrier for an asynchronous copy, and the same kernels without the bug.
-// Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels that each lack one wait or barrier for an asynchronous copy, or for memory that a stream allocates,
+// and the same kernels without the bug. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 
 #include <cuda/pipeline>
@@ -100,11 +100,21 @@ void source_changed(bool fixed) {
   cudaDeviceSynchronize();
 }
 
+// ---- allocated_in_a_stream: another stream uses memory that a stream allocates, without waiting for it ---
+void allocated_in_a_stream(bool fixed) {
+  const Stream first(0), second(0);
+  int* memory = nullptr;
+  cudaMallocAsync(&memory, kCount * sizeof(int), first);  // @allocated_in_a_stream
+  if (fixed) cudaStreamSynchronize(first);
+  fill<<<1, kCount, 0, second>>>(memory, 1);  // @allocated_in_a_stream
+  cudaDeviceSynchronize();
+  cudaFree(memory);
+}
+
 const planted::Cases kCases = {
-    {"copy_read_early", on_two_streams(read_early)},
-    {"refilled_too_early", on_two_streams(refill)},
-    {"copies_of_others", on_two_streams(share)},
-    {"source_changed", source_changed},
+    {"copy_read_early", on_two_streams(read_early)},  {"refilled_too_early", on_two_streams(refill)},
+    {"copies_of_others", on_two_streams(share)},      {"source_changed", source_changed},
+    {"allocated_in_a_stream", allocated_in_a_stream},
 };
 
 }  // namespace
