@@ -142,7 +142,7 @@ def what_failed(log: str) -> str:
     own = [line for line in log.splitlines(keepends=True) if not NOT_THE_COMPILERS.match(line)]
     first = next((number for number, line in enumerate(own) if re.search(r"\b(error|undefined reference)\b", line)), None)
     no_main = re.search("undefined reference to [`']main'", log) is not None
-    hint = "no source has a main(); name the one that has it behind --\n" if no_main else ""
+    hint = "no source has a main(): name the file that has one behind --\n" if no_main else ""
     return "".join(log.splitlines(keepends=True)[-LINES:] if first is None else own[max(first - BEFORE, 0):][:LINES]) + hint
 
 

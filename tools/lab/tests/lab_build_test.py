@@ -106,7 +106,7 @@ class AtOnceTest(BuildTest):
     def test_a_source_without_main_is_named(self) -> None:
         self.source("01_first", "void solve() {}\n")
         result = self.lab("run", "01")
-        self.assertIn("no source has a main(); name the one that has it behind --\n", result.stderr)
+        self.assertIn("no source has a main(): name the file that has one behind --\n", result.stderr)
         self.assertEqual(result.returncode, 2)
 
     def test_a_program_that_runs_is_not_disturbed(self) -> None:

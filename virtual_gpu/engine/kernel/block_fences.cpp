@@ -18,7 +18,8 @@ const void* Block::point_in_block(const void* word) const {
   return shared_.offset_of(word, 1) ? word : &fence_point_;
 }
 
-/// Where threads of this GPU meet by that word alone. Few words share a point.
+/// Where threads of this GPU meet by that word alone: one of 4,096 points, by a multiplicative hash. Two
+/// words that share a point would hide a race.
 const void* Block::point_in_gpu(const void* word) const {
   static std::array<std::array<char, 4096>, 16> points;
   auto& of_gpu = points[static_cast<std::size_t>(launch_.stream->device()) % points.size()];
@@ -113,9 +114,12 @@ void Block::note_fence(int scope) {
   }
   if (fence != kFenceOfBlock) {
     constexpr std::ptrdiff_t kKept = 16;
-    notes.seen_before_gpu_fence.assign(notes.seen.end() - std::min(std::ssize(notes.seen), kKept),
-                                       notes.seen.end());
-    if (fence == kFenceOfSystem) notes.seen_before_gpu_fence.clear();
+    if (fence == kFenceOfSystem) {
+      notes.seen_before_gpu_fence.clear();
+    } else if (!notes.seen.empty()) {
+      notes.seen_before_gpu_fence.assign(notes.seen.end() - std::min(std::ssize(notes.seen), kKept),
+                                         notes.seen.end());
+    }
     notes.seen.clear();
     notes.ticket = nullptr;
   }
