@@ -138,9 +138,16 @@ void record_atomic(const void* address, const AtomicCall& call, bool wrote) {
 // Host code that uses atomic words may run before the first CUDA call, and in threads that make none.
 void note_progress() {
   Block* block = current_block();
-  if (block != nullptr) return block->schedule().note_progress();
+  if (block != nullptr) {
+    block->spins().note_atomic_write();
+    return block->schedule().note_progress();
+  }
   Runtime* started = on_own_thread() ? runtime_if_started() : nullptr;
   if (started != nullptr) started->schedule().note_progress();
+}
+
+void give_way() noexcept {
+  if (Block* block = current_block()) block->give_way();
 }
 
 void note_store(const void* address) {
@@ -155,8 +162,12 @@ void note_atomic(const void* word, int accesses, int order, int scope) noexcept 
   if (Block* block = current_block())
     block->note_atomic(word, accesses, order, scope, __builtin_return_address(0));
 }
-void note_fence(int scope) noexcept {
-  if (Block* block = current_block()) block->note_fence(scope);
+void fence(int scope) noexcept {
+  Block* block = current_block();
+  if (block == nullptr) return __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if constexpr (hb::kEnabled) block->note_fence(scope);
+  // A flag that it writes next may be volatile. If it writes atomically, this may be the fence behind a lock.
+  if (scope < kBlockScope && !block->spins().writes_atomically()) block->give_way();
 }
 
 void require_own_word(const void* address, const char* scope, const char* file, int line) {

@@ -100,8 +100,8 @@ class Block {
   enum class State { kReady, kPolling, kFinished, kAwaitsOthers, kStuck, kFaulted };
 
   /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
-  /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
-  /// as good as any, but all its threads keep stacks.
+  /// look may be taken for a wait (SpinDetection), and its threads give_way(): so other blocks come in
+  /// between its looks and writes. That order is as good as any, but all its threads keep stacks.
   Block(const Grid& grid, std::uint64_t linear_index, MachineState& machine_state, const Operation& launch,
         bool may_be_impatient);
   ~Block();
@@ -161,6 +161,9 @@ class Block {
   AsyncCopies& copies() { return copies_; }
   /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
   void poll(double nanoseconds);
+  /// With a seed: lets others run, so that they see what the thread has written so far.
+  void give_way();
+  SpinDetection& spins() { return spins_; }
   /// Modelled time that the block has spent otherwise than by running code, ns. The running thread waits for
   /// time to pass, so that its polls are not idle.
   double read_waited();

@@ -22,6 +22,13 @@ void Block::poll(double nanoseconds) {
   park(&polling_);
 }
 
+void Block::give_way() {
+  for (std::uint64_t polls = spins_.polls_to_give_way(); polls > 0; --polls) {
+    if (current_->notes != nullptr) current_->notes->looked = {};  // it waits for no word
+    poll(0);
+  }
+}
+
 double Block::read_waited() {
   read_time_ = true;
   return waited_ + stalled_;
@@ -67,6 +74,9 @@ void Block::look(const void* address, std::uint64_t bits, unsigned bytes) {
   SpinDetection::Looks& looks = current_->looks;
   switch (spins_.see(looks, address, bits, bytes)) {
     case SpinDetection::Next::kGoOn:
+      break;
+    case SpinDetection::Next::kGoOnAfterWait:
+      give_way();
       break;
     case SpinDetection::Next::kLetBlockRun: {
       const RuntimeTurn turn(*this, *current_);

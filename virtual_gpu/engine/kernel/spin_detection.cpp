@@ -39,6 +39,14 @@ bool SpinDetection::Looks::would_see_nothing_new() const {
          });
 }
 
+std::uint64_t SpinDetection::polls_to_give_way() {
+  // Of so many chances each is taken, then of so many more every second one, then every third one. At most
+  // three polls: with one alone, the reader would be chosen before the writer in half of the cases.
+  constexpr std::uint64_t kOften = 32, kPolls = 4;
+  if (!may_be_impatient_ || schedule_.pick(1 + chances_++ / kOften) != 0) return 0;
+  return schedule_.pick(kPolls);
+}
+
 SpinDetection::Next SpinDetection::see_nothing_new(Looks& looks) {
   if (looks.turn == turns) looks.work += std::min(basic_blocks() - looks.basic_blocks, kBlocksOfALook);
   if (patience_ == 0) patience_ = may_be_impatient_ && schedule_.pick(2) == 1 ? 1 : kLooksBeforeWait;

@@ -33,9 +33,10 @@ class SpinDetection {
     bool would_see_nothing_new() const;
   };
   /// What a thread does after a look.
-  enum class Next { kGoOn, kLetBlockRun, kWait };
+  enum class Next { kGoOn, kGoOnAfterWait, kLetBlockRun, kWait };
 
-  /// With a seed, every other block that may be impatient takes each unsuccessful look for a wait.
+  /// With a seed, every other block that may be impatient takes each unsuccessful look for a wait, and the
+  /// threads of all these give way after some of their writes and waits.
   SpinDetection(Schedule& schedule, bool may_be_impatient)
       : schedule_(schedule), may_be_impatient_(may_be_impatient) {}
 
@@ -60,23 +61,33 @@ class SpinDetection {
     looks.turn = turns;
     looks.basic_blocks = basic_blocks();
   }
+  /// How many polls a thread makes after a write that others may wait for, or after a wait. The more of these
+  /// the block has made, the fewer are followed by polls: a program may add all its elements atomically.
+  std::uint64_t polls_to_give_way();
+  /// Whether a thread of the block has changed a word by an atomic function.
+  ///@{
+  void note_atomic_write() { writes_atomically_ = true; }
+  bool writes_atomically() const { return writes_atomically_; }
+  ///@}
   /// Basic blocks, since this was last asked, that were a wait, not work.
   std::uint64_t take_waited() { return std::exchange(waited_, 0); }
 
  private:
   Next see_nothing_new(Looks& looks);
   Next begin_row(Looks& looks) {
+    const bool waited = looks.unsuccessful > 0;
     in_vain_ = 0;
     looks.unsuccessful = looks.work = looks.turn = looks.basic_blocks = 0;
     for (Looks::Word& word : looks.words) word.in_row = false;
-    return Next::kGoOn;
+    return waited ? Next::kGoOnAfterWait : Next::kGoOn;
   }
 
   Schedule& schedule_;
-  bool may_be_impatient_;
+  bool may_be_impatient_, writes_atomically_ = false;
   std::uint64_t in_vain_ = 0;   // looks of all threads since one has seen something new
   std::uint64_t patience_ = 0;  // a thread waits after so many unsuccessful looks; chosen at the first one
   std::uint64_t waited_ = 0;
+  std::uint64_t chances_ = 0;  // to give way
 };
 
 }  // namespace vgpu

@@ -35,6 +35,10 @@ struct AtomicCall {
 
 /// Tells the scheduler that memory has changed for which another block may wait.
 void note_progress();
+/// With a seed, other blocks may run before it returns: they see what the running CUDA thread has written so
+/// far. Called after each atomic write but that of a compare-and-swap: it may have taken a lock, and if
+/// others looked at a lock again and again, ThreadSanitizer would forget what was done under it.
+void give_way() noexcept;
 /// The running CUDA thread has read `bits` from the word of `bytes` at `address`; a compare-and-swap awaits
 /// the value at `awaited`. Many reads of the same value in a row are a spin-wait, which lets others run.
 void note_load(const void* address, std::uint64_t bits, unsigned bytes, ProgramPlace at,
@@ -67,10 +71,11 @@ void require_native_atomics(const void* address, ProgramPlace at);
 enum Scope { kSystemScope, kDeviceScope, kBlockScope };
 enum Accesses { kReads = 1, kWrites = 2 };
 
-/// For the race detector: scope and order of the next access of the running CUDA thread, and its fences.
+/// For the race detector: scope and order of the next access of the running CUDA thread.
 /// There is no branch here, because both builds must run the same number of basic blocks.
 void note_atomic(const void* word, int accesses, int order, int scope) noexcept;
-void note_fence(int scope) noexcept;
+/// A fence of the running CUDA thread.
+void fence(int scope) noexcept;
 
 [[gnu::always_inline]] inline void before_atomic([[maybe_unused]] const void* word,
                                                  [[maybe_unused]] int accesses, [[maybe_unused]] int order,
@@ -89,13 +94,6 @@ template <class T>
   note_atomic(word, kReads | kWrites * (std::memcmp(&now, &expected, sizeof(T)) == 0), order, scope);
 #endif
 }
-[[gnu::always_inline]] inline void fence(int scope) {
-#ifdef __SANITIZE_THREAD__
-  note_fence(scope);
-#else
-  if (scope <= kBlockScope) __atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-}
 
 template <class T>
 std::uint64_t word_bits(const T& value) {
@@ -104,7 +102,7 @@ std::uint64_t word_bits(const T& value) {
   return bits;
 }
 
-template <Scope scope, class T, class Change>
+template <Scope scope, bool compares = false, class T, class Change>
 T atomic_update(T* address, const AtomicCall& call, Change change) {
   require_native_atomics(address, call.at);
   T seen, wanted;
@@ -119,6 +117,7 @@ T atomic_update(T* address, const AtomicCall& call, Change change) {
   note_call(address, call, changed);
   if (changed) {
     note_progress();
+    if (!compares) give_way();
   } else {
     note_look(address, word_bits(seen), call.at);
   }
@@ -159,15 +158,15 @@ VGPU_ATOMIC(atomicDec, unsigned int, (old == 0 || old > value) ? value : old - 1
 #undef VGPU_ATOMIC
 #undef VGPU_ATOMIC_SCOPE
 
-#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                      \
-  inline type name(type* address, type compare, type value,                                           \
-                   vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) {                              \
-    const type seen =                                                                                 \
-        vgpu::atomic_update<scope>(address, {#name, __ATOMIC_RELAXED, at},                            \
-                                   [=](type old) -> type { return old == compare ? value : old; });   \
-    const std::uint64_t awaited = vgpu::word_bits(compare);                                           \
-    if (seen != compare) vgpu::note_load(address, vgpu::word_bits(seen), sizeof(type), at, &awaited); \
-    return seen;                                                                                      \
+#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                          \
+  inline type name(type* address, type compare, type value,                                               \
+                   vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) {                                  \
+    const type seen =                                                                                     \
+        vgpu::atomic_update<scope, true>(address, {#name, __ATOMIC_RELAXED, at},                          \
+                                         [=](type old) -> type { return old == compare ? value : old; }); \
+    const std::uint64_t awaited = vgpu::word_bits(compare);                                               \
+    if (seen != compare) vgpu::note_load(address, vgpu::word_bits(seen), sizeof(type), at, &awaited);     \
+    return seen;                                                                                          \
   }
 #define VGPU_ATOMIC_CAS(type)                                     \
   VGPU_ATOMIC_CAS_SCOPE(atomicCAS, type, vgpu::kDeviceScope)      \
