@@ -1,5 +1,6 @@
-// Kernels that each lack one wait or barrier for an asynchronous copy, or for memory that a stream allocates,
-// and the same kernels without the bug. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels that each lack one wait or barrier for an asynchronous copy, for memory that a stream allocates, or
+// for structures that functions get and return, and the same kernels without the bug. Command line:
+// planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 
 #include <cuda/pipeline>
@@ -111,10 +112,44 @@ void allocated_in_a_stream(bool fixed) {
   cudaFree(memory);
 }
 
+// ---- structures: a stream passes and returns structures in memory that another one overwrites ------------
+struct Four {
+  int part[4];
+};
+__device__ Four sum(Four a, Four b, int times) {  // too large for the compiler to inline it on its own
+  for (int i = 0; i < times; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      a.part[k] += b.part[k] * i;
+      if (a.part[k] > 1000) a.part[k] -= b.part[3 - k];
+    }
+  }
+  return a;
+}
+__global__ void sum_twice(const Four* from, Four* to, int times) {
+  const int i = static_cast<int>(threadIdx.x);
+  to[i] = sum(sum(from[i], from[i], times), from[0], times + 1);  // @structures_read @structures_written
+}
+__global__ void set_parts(Four* to) {
+  for (int& part : to[threadIdx.x].part) part = 1;  // @structures_read @structures_written
+}
+planted::Case of_structures(bool written) {
+  return [written](bool fixed) {
+    DeviceBuffer<Four> from(0, kCount), to(0, kCount);
+    cudaMemset(from.data(), 0, from.bytes());
+    cudaDeviceSynchronize();
+    const Stream first(0), second(0);
+    sum_twice<<<1, kCount, 0, first>>>(from.data(), to.data(), 2);
+    if (fixed) cudaStreamSynchronize(first);
+    set_parts<<<1, kCount, 0, second>>>(written ? to.data() : from.data());
+    cudaDeviceSynchronize();
+  };
+}
+
 const planted::Cases kCases = {
     {"copy_read_early", on_two_streams(read_early)},  {"refilled_too_early", on_two_streams(refill)},
     {"copies_of_others", on_two_streams(share)},      {"source_changed", source_changed},
-    {"allocated_in_a_stream", allocated_in_a_stream},
+    {"allocated_in_a_stream", allocated_in_a_stream}, {"structures_read", of_structures(false)},
+    {"structures_written", of_structures(true)},
 };
 
 }  // namespace
