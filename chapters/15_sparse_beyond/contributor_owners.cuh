@@ -1,16 +1,16 @@
-// Chapter 15, third stage: each row is summed by one owner, one of the ranks that have it. The owner reads
-// the others' rows from their memory, adds in the order of the ranks, and writes the sum into the memory of
-// all. Of G rows a rank receives (G (P - 2) + N) / P, where N is the number of rows of all ranks together; in
-// a dense all-reduce of the same rows it receives 2 G (P - 1) / P, most of them zeros. A row of only one rank
-// is not read by any other, and written P times.
+// Chapter 15, third stage: each row is summed by one owner, one of the ranks that have it. The owner adds up
+// its own entries and the others' sums, which it reads from their memory, in the order of the ranks, and
+// writes the sum into the memory of all. Of G rows a rank receives (G (P - 2) + N) / P, where N is the number
+// of rows of all ranks together; in a dense all-reduce of the same rows it receives 2 G (P - 1) / P, most of
+// them zeros. A row of only one rank is not read by any other, and written P times.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <concepts>
 #include <cstdint>
-#include <type_traits>
 
+#include "15_sparse_beyond/own_rows.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
@@ -50,7 +50,7 @@ __host__ __device__ constexpr int owner_of(std::uint32_t contributors, std::int6
 /// The memory of all ranks, by rank.
 template <Floating T>
 struct PeerRows {
-  const T* sums[kMaxRanks];  ///< a rank's own rows, [room][F]
+  const T* sums[kMaxRanks];  ///< a rank's own rows, [room][F]: only those that another rank adds up
   T* results[kMaxRanks];     ///< the rows of all, [room][F]
   int ranks;                 ///< how many
 };
@@ -67,51 +67,34 @@ PeerRows<T> peer_rows(const PeerBuffer<T>& sums, const PeerBuffer<T>& results, i
   return peers;
 }
 
-/// Calls `launch` with the number of elements of one access as a constant: 16 bytes, or one element where a
-/// row is no multiple of that. Then checks the launch.
-template <Floating T, typename Launch>
-void by_width(std::int64_t features, const Launch& launch) {
-  constexpr int kWide = 16 / sizeof(T);
-  if (features % kWide == 0) {
-    launch(std::integral_constant<int, kWide>{});
-  } else {
-    launch(std::integral_constant<int, 1>{});
+/// The owner among the ranks that have a row, for sum_given_rows().
+struct AmongContributors {
+  /// See owner_of().
+  __device__ int operator()(std::uint32_t contributors, std::int64_t row) const {
+    return owner_of(contributors, row);
   }
-  CUDA_CHECK(cudaGetLastError());
-}
-
-/// As many elements as one access moves.
-template <Floating T, int kWidth>
-struct alignas(kWidth * sizeof(T)) Vec16 {
-  T element[kWidth];  ///< neighbours in a row
 };
 
-/// Which ranks have row g: bit r is set if rank r has it. No bit, if g is none of the rows of all.
-__device__ inline std::uint32_t contributors_of(const std::int32_t* places, std::int64_t most, std::int64_t g,
-                                                int ranks) {
-  std::uint32_t contributors = 0;
-  for (int rank = 0; rank < ranks; ++rank)
-    contributors |= std::uint32_t{places[rank * most + g] >= 0} << rank;
-  return contributors;
-}
-
 /// sum[i] = element i of a vector of row g, summed over the ranks that have the row, in their order, in f32.
-/// Each contribution is read directly from its rank's GPU.
-template <int kWidth, Floating Wire>
-__device__ void add_in_order(const PeerRows<Wire>& peers, std::uint32_t contributors,
-                             const std::int32_t* places, std::int64_t most, std::int64_t g,
-                             std::int64_t vector, std::int64_t vectors, float (&sum)[kWidth]) {
+/// The rank's own contribution comes from its entries, each other one directly from its rank's GPU.
+template <int kWidth, Floating Wire, Floating T>
+__device__ void add_in_order(const PeerRows<Wire>& peers, const OwnEntries<T>& own,
+                             std::uint32_t contributors, const std::int32_t* places, std::int64_t most,
+                             std::int64_t g, std::int64_t vector, std::int64_t vectors,
+                             float (&sum)[kWidth]) {
   using Elements = Vec16<Wire, kWidth>;
   bool any = false;
   // [task add: whose rows, and in which order?]
-  // [blank] (void)peers, (void)contributors, (void)places, (void)most, (void)g, (void)vector, (void)vectors;
-  // [blank] (void)any, (void)sum;
+  // [blank] (void)peers, (void)own, (void)contributors, (void)places, (void)most, (void)g;
+  // [blank] (void)vector, (void)vectors, (void)any, (void)sum;
   for (int rank = 0; rank < peers.ranks; ++rank) {
     if ((contributors >> rank & 1) == 0) continue;
     const std::int64_t place = places[rank * most + g];
-    const Elements theirs = reinterpret_cast<const Elements*>(peers.sums[rank])[place * vectors + vector];
+    const Elements part = rank == own.rank
+                              ? own_sum<kWidth, Wire>(own, place, vector, vectors)
+                              : reinterpret_cast<const Elements*>(peers.sums[rank])[place * vectors + vector];
     for (int i = 0; i < kWidth; ++i) {
-      const float value = static_cast<float>(theirs.element[i]);
+      const float value = static_cast<float>(part.element[i]);
       sum[i] = any ? sum[i] + value : value;  // so that a single -0 stays one
     }
     any = true;
@@ -123,17 +106,17 @@ __device__ void add_in_order(const PeerRows<Wire>& peers, std::uint32_t contribu
 /// once to the type in which rows travel, and writes the sum to all ranks: to the others as it travels, to
 /// own_results as T. A block loops over rows, a thread takes kWidth neighbouring features.
 template <int kWidth, SparseIndex Index, Floating Wire, Floating T>
-__global__ void add_owned_rows(PeerRows<Wire> peers, T* own_results, int own, const Index* rows,
+__global__ void add_owned_rows(PeerRows<Wire> peers, OwnEntries<T> own, T* own_results, const Index* rows,
                                const std::int64_t* count, const std::int32_t* places, std::int64_t most,
                                std::int64_t features) {
   using Elements = Vec16<Wire, kWidth>;
   const std::int64_t vectors = features / kWidth;
   for (std::int64_t g = blockIdx.x; g < *count; g += gridDim.x) {
     const std::uint32_t contributors = contributors_of(places, most, g, peers.ranks);
-    if (contributors == 0 || owner_of(contributors, rows[g]) != own) continue;
+    if (contributors == 0 || owner_of(contributors, rows[g]) != own.rank) continue;
     for (std::int64_t vector = threadIdx.x; vector < vectors; vector += blockDim.x) {
       float sum[kWidth] = {};
-      add_in_order(peers, contributors, places, most, g, vector, vectors, sum);
+      add_in_order(peers, own, contributors, places, most, g, vector, vectors, sum);
       Elements sent;
       Vec16<T, kWidth> kept;  // the same number: all ranks have the same bits
       for (int i = 0; i < kWidth; ++i) {
@@ -141,7 +124,7 @@ __global__ void add_owned_rows(PeerRows<Wire> peers, T* own_results, int own, co
         kept.element[i] = static_cast<T>(static_cast<float>(sent.element[i]));
       }
       for (int rank = 0; rank < peers.ranks; ++rank) {
-        if (rank != own) reinterpret_cast<Elements*>(peers.results[rank])[g * vectors + vector] = sent;
+        if (rank != own.rank) reinterpret_cast<Elements*>(peers.results[rank])[g * vectors + vector] = sent;
       }
       reinterpret_cast<Vec16<T, kWidth>*>(own_results)[g * vectors + vector] = kept;
     }
@@ -182,23 +165,32 @@ class OwnersAmongContributors {
         results_(rank, shape.elements(max_global)),
         meetings_(rank, kMeetings),
         widened_(rank.device(), kNarrow ? shape.elements(max_global) : 0) {
-    by_width<Wire>(features_, [](auto width) { load_kernel(add_owned_rows<width(), Index, Wire, T>); });
+    by_width<Wire>(features_, [](auto width) {
+      load_kernel(sum_given_rows<width(), AmongContributors, Index, Wire, T>);
+      load_kernel(add_owned_rows<width(), Index, Wire, T>);
+    });
     if constexpr (kNarrow) load_kernel(widen_rows<Index, Wire, T>);
     rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
 
-  Wire* local_sums() const { return sums_.local(); }  ///< see WayToAdd
-
+  /// See WayToAdd.
+  void sum_given(const OwnEntries<T>& own, RowPlan<Index>& plan, cudaStream_t stream) {
+    own_ = own;
+    by_width<Wire>(features_, [&](auto width) {
+      sum_given_rows<width()><<<blocks_for_warps(plan.max_global()), kBlockThreads, 0, stream>>>(
+          own, AmongContributors(), rank_.size(), plan.rows(), plan.global(), plan.places(),
+          plan.max_global(), features_, sums_.local());
+    });
+  }
   /// See WayToAdd.
   void add(RowPlan<Index>& plan, cudaStream_t stream) {
     meetings_.begin_call();
     // [task order: what must be there before the first row is read, and what before the result is used?]
     meetings_.meet(kSummed, stream);
     by_width<Wire>(features_, [&](auto width) {
-      add_owned_rows<width(), Index, Wire, T>
-          <<<blocks_for_rows(plan.max_global()), kBlockThreads, 0, stream>>>(
-              peers(), own_results(), rank_.id(), plan.rows(), plan.global(), plan.places(),
-              plan.max_global(), features_);
+      add_owned_rows<width()><<<blocks_for_rows(plan.max_global()), kBlockThreads, 0, stream>>>(
+          peers(), own_, own_results(), plan.rows(), plan.global(), plan.places(), plan.max_global(),
+          features_);
     });
     // All reads of this rank's rows are complete, too: the next call may write them.
     meetings_.meet(kAdded, stream);
@@ -244,6 +236,7 @@ class OwnersAmongContributors {
 
   Rank& rank_;
   std::int64_t features_;
+  OwnEntries<T> own_ = {};    // of this call
   PeerBuffer<Wire> sums_;     // [max_local, F]
   PeerBuffer<Wire> results_;  // [max_global, F]
   SignalBarrier meetings_;

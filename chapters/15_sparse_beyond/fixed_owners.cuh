@@ -15,6 +15,7 @@
 
 #include "08_sparse_baselines/coalesce.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/own_rows.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
@@ -34,6 +35,15 @@ namespace overlap::sparse_beyond {
 __host__ __device__ constexpr int home_of(std::int64_t row, int ranks) {
   return static_cast<int>(mix(static_cast<std::uint64_t>(row)) % static_cast<std::uint64_t>(ranks));
 }
+
+/// The permanent owner of a row, for sum_given_rows().
+struct AtHome {
+  int ranks;  ///< how many
+  /// See home_of().
+  __device__ int operator()(std::uint32_t /*contributors*/, std::int64_t row) const {
+    return home_of(row, ranks);
+  }
+};
 
 // ---- The plan's second part: the place of each row among its owner's --------------------------------------
 
@@ -76,15 +86,16 @@ __global__ void list_homes(const Index* rows, const std::int64_t* count, const s
 /// results[i] = the i-th row that this rank owns, summed over the ranks that have it: see add_in_order(). A
 /// block loops over rows.
 template <int kWidth, SparseIndex Index, Floating T>
-__global__ void add_rows_at_home(PeerRows<T> peers, Homes<Index> homes, const std::int32_t* places,
-                                 std::int64_t most, std::int64_t features, T* results) {
+__global__ void add_rows_at_home(PeerRows<T> peers, OwnEntries<T> own, Homes<Index> homes,
+                                 const std::int32_t* places, std::int64_t most, std::int64_t features,
+                                 T* results) {
   const std::int64_t vectors = features / kWidth;
   for (std::int64_t i = blockIdx.x; i < *homes.count; i += gridDim.x) {
     const std::int64_t g = homes.owned[i];
     const std::uint32_t contributors = contributors_of(places, most, g, peers.ranks);
     for (std::int64_t vector = threadIdx.x; vector < vectors; vector += blockDim.x) {
       float sum[kWidth] = {};
-      add_in_order(peers, contributors, places, most, g, vector, vectors, sum);
+      add_in_order(peers, own, contributors, places, most, g, vector, vectors, sum);
       Vec16<T, kWidth> result;
       for (int e = 0; e < kWidth; ++e) result.element[e] = static_cast<T>(sum[e]);
       reinterpret_cast<Vec16<T, kWidth>*>(results)[i * vectors + vector] = result;
@@ -131,13 +142,13 @@ class FixedOwners {
         results_(rank, shape.elements(max_global)),
         meetings_(rank, kMeetings) {
     by_width<T>(features_, [](auto width) {
+      load_kernel(sum_given_rows<width(), AtHome, Index, T, T>);
       load_kernel(add_rows_at_home<width(), Index, T>);
       load_kernel(fetch_rows<width(), Index, T>);
     });
     rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
 
-  T* local_sums() const { return sums_.local(); }  ///< see WayToAdd
   /// Whether this rank owns a row: then its result has the sum.
   bool keeps(std::int64_t row) const { return home_of(row, rank_.size()) == rank_.id(); }
 
@@ -158,12 +169,21 @@ class FixedOwners {
                                stream));
   }
   /// See WayToAdd.
+  void sum_given(const OwnEntries<T>& own, RowPlan<Index>& plan, cudaStream_t stream) {
+    own_ = own;
+    by_width<T>(features_, [&](auto width) {
+      sum_given_rows<width()><<<blocks_for_warps(most_), kBlockThreads, 0, stream>>>(
+          own, AtHome{rank_.size()}, rank_.size(), plan.rows(), plan.global(), plan.places(), most_,
+          features_, sums_.local());
+    });
+  }
+  /// See WayToAdd.
   void add(RowPlan<Index>& plan, cudaStream_t stream) {
     meetings_.begin_call();
     meetings_.meet(kSummed, stream);  // also after all fetches of the previous call
     by_width<T>(features_, [&](auto width) {
       add_rows_at_home<width()><<<blocks_for_rows(most_), kBlockThreads, 0, stream>>>(
-          peers(), homes(), plan.places(), most_, features_, results_.local());
+          peers(), own_, homes(), plan.places(), most_, features_, results_.local());
     });
     meetings_.meet(kAdded, stream);
   }
@@ -208,6 +228,7 @@ class FixedOwners {
 
   Rank& rank_;
   std::int64_t features_, most_;
+  OwnEntries<T> own_ = {};                      // of this call
   DeviceBuffer<std::int32_t> below_;            // [P][most] and one more: flags, then how many are set before
   DeviceBuffer<std::int32_t> at_home_, owned_;  // [most]
   DeviceBuffer<Index> rows_;                    // [most]
@@ -234,7 +255,10 @@ class FixedOwnersFetch {
         rows_(rank.device(), static_cast<std::size_t>(max_local)),
         fetched_(rank.device(), shape.elements(max_local)) {}
 
-  T* local_sums() const { return owners_.local_sums(); }  ///< see WayToAdd
+  /// See WayToAdd.
+  void sum_given(const OwnEntries<T>& own, RowPlan<Index>& plan, cudaStream_t stream) {
+    owners_.sum_given(own, plan, stream);
+  }
   void plan_more(RowPlan<Index>& plan, cudaStream_t stream) {
     owners_.plan_more(plan, stream);
   }                                                                                   ///< see there

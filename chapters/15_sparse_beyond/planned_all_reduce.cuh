@@ -8,14 +8,13 @@
 
 #include <concepts>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
 #include "09_sparse_v1_nonzero/ranks_agree.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "15_sparse_beyond/narrow_sums.cuh"
+#include "15_sparse_beyond/own_rows.cuh"
 #include "15_sparse_beyond/row_plan.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
@@ -31,12 +30,10 @@ namespace overlap::sparse_beyond {
 /// Parameters of the cost of a call on a plan, for one rank.
 using sparse_nonzero::SparseCall;
 
-/// What device memory for rows is made of.
-template <typename T>
-concept RowElement = Floating<std::remove_cvref_t<T>>;
-
 /// A way to add up: it is made for a rank, a shape and room for that many rows of a rank and of all.
-///  - local_sums(): device memory for the rank's own rows, [room of a rank][F], of T or of a narrower type.
+///  - local_sums(): device memory for the rank's own rows, [room of a rank][F]; or
+///    sum_given(own, plan, stream): enqueues the sums of those own rows that another rank reads. add() adds
+///    the other ones up from `own`.
 ///  - plan_more(plan, stream), if it has one: enqueues what it wants to know beside the plan's counts, and
 ///    copies it to the host.
 ///  - add(plan, stream): enqueues all that can be before the host knows the counts.
@@ -45,7 +42,6 @@ concept RowElement = Floating<std::remove_cvref_t<T>>;
 ///  - keeps(row) or kOwnRowsOnly, if a rank's result has not all rows: see SparsePromise.
 template <typename Way, typename Index, typename T>
 concept WayToAdd = requires(Way way, RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
-  { *way.local_sums() } -> RowElement;
   way.add(plan, stream);
   { way.finish(plan, counts, stream) } -> std::same_as<SparseRows<Index, T>>;
 };
@@ -157,11 +153,12 @@ class PlannedAllReduce {
 
  private:
   void sum_own_rows(const T* values, cudaStream_t stream) {
-    auto* const sums = way_.local_sums();
-    if constexpr (std::same_as<decltype(sums), T* const>) {
-      coalesce_.sum(values, entries_, sums, stream);
+    if constexpr (requires { way_.local_sums(); }) {
+      coalesce_.sum(values, entries_, way_.local_sums(), stream);
     } else {
-      sum_narrow(coalesce_, values, entries_, shape_.features, sums, stream);
+      const OwnEntries<T> own = {rank_.id(), values, coalesce_.sorted_entries(), coalesce_.begins(),
+                                 coalesce_.lengths()};
+      way_.sum_given(own, plan_, stream);
     }
   }
 

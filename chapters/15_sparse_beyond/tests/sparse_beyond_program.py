@@ -18,11 +18,11 @@ class Program(sparse_program.SparseProgram):
         "v6_binary": "map: search_by_halves; scatter: scatter_rows; all_reduce: ncclAllReduce",
         "bitmap_plan": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries; all_reduce: fill_rows ncclAllReduce",
         "range_owners": f"coalesce: {SUM}; plan: {RANGES}; sum: sum_entries; all_reduce: add_range",
-        "contributor_owners": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries; all_reduce: add_owned_rows",
-        "owners_bf16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries_narrow; all_reduce: add_owned_rows widen_rows",
-        "owners_f16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries_narrow; all_reduce: add_owned_rows widen_rows",
-        "reduce_scatter": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_entries; all_reduce: add_rows_at_home",
-        "scatter_fetch": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_entries; all_reduce: add_rows_at_home; fetch: fetch_rows"}
+        "contributor_owners": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_given_rows; all_reduce: add_owned_rows",
+        "owners_bf16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_given_rows; all_reduce: add_owned_rows widen_rows",
+        "owners_f16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_given_rows; all_reduce: add_owned_rows widen_rows",
+        "reduce_scatter": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_given_rows; all_reduce: add_rows_at_home",
+        "scatter_fetch": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_given_rows; all_reduce: add_rows_at_home; fetch: fetch_rows"}
 
     def test_owners_share_the_rows(self) -> None:
         """If all ranks have the same rows, each of them adds up about equally many."""
