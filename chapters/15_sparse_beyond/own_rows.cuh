@@ -4,10 +4,10 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
-#include "15_sparse_beyond/plan_kernels.cuh"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/element.hpp"
@@ -73,20 +73,20 @@ __device__ Vec16<Wire, kWidth> own_sum(const OwnEntries<T>& own, std::int64_t pl
   return rounded;
 }
 
-/// Blocks of a kernel that takes any number of rows, a warp a row after the other.
+/// Blocks of a kernel that takes any number of rows, a warp a row after the other: one for each row, up to
+/// as many as keep any GPU busy.
 inline unsigned blocks_for_warps(std::int64_t rows) {
-  constexpr int kWarps = kBlockThreads / kWarp;
-  return blocks_for_rows((rows + kWarps - 1) / kWarps);
+  return static_cast<unsigned>(std::min<std::int64_t>(rows, 4096));
 }
 
 /// sums[place] = own_sum() of each row that another rank adds up, and reads there. A warp takes a row after
-/// the other: a grid passes quickly over those that it leaves out.
+/// the other, neighbouring rows in different blocks: a grid passes quickly over those that it leaves out.
 template <int kWidth, typename OwnerOf, SparseIndex Index, Floating Wire, Floating T>
 __global__ void sum_given_rows(OwnEntries<T> own, OwnerOf owner_of_row, int ranks, const Index* rows,
                                const std::int64_t* count, const std::int32_t* places, std::int64_t most,
                                std::int64_t features, Wire* sums) {
-  const std::int64_t vectors = features / kWidth, warps = std::int64_t{gridDim.x} * blockDim.x / kWarp;
-  for (std::int64_t g = thread_of_grid() / kWarp; g < *count; g += warps) {
+  const std::int64_t vectors = features / kWidth, warps = blockDim.x / kWarp, blocks = gridDim.x;
+  for (std::int64_t g = threadIdx.x / kWarp * blocks + blockIdx.x; g < *count; g += warps * blocks) {
     const std::int64_t place = places[own.rank * most + g];
     if (place < 0 || owner_of_row(contributors_of(places, most, g, ranks), rows[g]) == own.rank) continue;
     for (std::int64_t vector = threadIdx.x % kWarp; vector < vectors; vector += kWarp)
