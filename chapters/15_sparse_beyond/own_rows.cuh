@@ -89,9 +89,10 @@ __global__ void sum_given_rows(OwnEntries<T> own, OwnerOf owner_of_row, int rank
   for (std::int64_t g = threadIdx.x / kWarp * blocks + blockIdx.x; g < *count; g += warps * blocks) {
     const std::int64_t place = places[own.rank * most + g];
     if (place < 0 || owner_of_row(contributors_of(places, most, g, ranks), rows[g]) == own.rank) continue;
-    for (std::int64_t vector = threadIdx.x % kWarp; vector < vectors; vector += kWarp)
-      reinterpret_cast<Vec16<Wire, kWidth>*>(sums)[place * vectors + vector] =
-          own_sum<kWidth, Wire>(own, place, vector, vectors);
+    for (std::int64_t vector = threadIdx.x % kWarp; vector < vectors; vector += kWarp) {
+      const Vec16<Wire, kWidth> sum = own_sum<kWidth, Wire>(own, place, vector, vectors);
+      reinterpret_cast<Vec16<Wire, kWidth>*>(sums)[place * vectors + vector] = sum;
+    }
   }
 }
 
