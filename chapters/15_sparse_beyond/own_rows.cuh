@@ -1,5 +1,5 @@
-// Chapter 15: a rank's own part in sums that are added up by owners. Where the rank owns a row, it adds its
-// entries there, and nowhere before. It writes the sums of only those rows that another rank will read.
+// Chapter 15: a rank's own part in sums that owners add up. An owner reads its entries of a row while it
+// adds; before that, each rank writes the sums of only those rows that another rank owns.
 #pragma once
 
 #include <cuda_runtime.h>
