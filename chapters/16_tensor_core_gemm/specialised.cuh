@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cuda/atomic>
 #include <cuda/ptx>
 
 #include "16_tensor_core_gemm/operands.cuh"
@@ -50,6 +51,23 @@ __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, in
   });
   return place;
 }
+
+/// Progress of the producer, for a thread that keeps step with it (chapters 18, 19). Relaxed: it orders no
+/// memory.
+struct Progress {
+  int loads;  ///< k-blocks whose load has begun so far
+
+  /// Called by the producer thread.
+  __device__ void tell(int now) {
+    cuda::atomic_ref<int, cuda::thread_scope_block>(loads).store(now, cuda::memory_order_relaxed);
+  }
+  /// Called by another thread: waits until the loads of `number` k-blocks have begun.
+  __device__ void await(int number) {
+    const cuda::atomic_ref<int, cuda::thread_scope_block> now(loads);
+    while (now.load(cuda::memory_order_relaxed) < number) {
+    }
+  }
+};
 
 /// Hook for a second reader of a stage while wgmma reads it; does nothing. Chapter 18 sends the stage on.
 struct NoOtherUse {

@@ -5,7 +5,7 @@
 //
 //   producer thread      tiles of all steps in order; waits for each piece of A before its first load
 //   consumer groups      as in chapter 16
-//   sending thread       also a reader of each stage: sends the stages of its turn to the left neighbour, and
+//   sending thread       also a reader of the stages of its turn: sends them to the left neighbour, and
 //                        counts each there once it has arrived
 //
 // A block continues with the next shard's tiles while other blocks still compute this shard's.
@@ -74,7 +74,7 @@ struct ShardTile {
 struct AllShardsOrder {
   const Steps& steps;  ///< the shards
   Tiling tiling;       ///< of the largest one
-  Tuning tuning;       ///< order within a shard
+  Tuning tuning;       ///< order within a shard, and its senders
 
   /// Number of tiles.
   __device__ int tiles() const {
@@ -90,73 +90,44 @@ struct AllShardsOrder {
     const ShardOrder shard{{steps.along_m[step], tiling.along_n, tiling.along_k}, tuning};
     return {step, shard(index)};
   }
-};
-
-/// A copy in flight. Its stage may be released after TMA has read it, and the copy may be counted after it
-/// has arrived. The sending thread does both some k-blocks later, when it need not wait.
-struct Sent {
-  int word = -1;   ///< of its piece; -1: no copy
-  int stage = -1;  ///< its source; -1: released
-  int age = 0;     ///< k-blocks since it was issued
-
-  /// Releases the stage.
-  template <typename Stages>
-  __device__ __forceinline__ void give_back(Stages& ring) {
-    if (stage < 0) return;
-    // [task give_back: what must be over before the stage is filled again?]
-    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
-    ptx::mbarrier_arrive(&ring.empty[stage]);
-    // [/task]
-    stage = -1;
-  }
-  /// Counts the copy at the left neighbour.
-  template <typename Stages>
-  __device__ __forceinline__ void count(Stages& ring, const Arrivals& arrivals) {
-    give_back(ring);
-    if (word < 0) return;
-    // [task count: what must be over before the neighbour is told?]
-    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
-    count_arrival(arrivals, word);
-    // [/task]
-    word = -1;
+  /// Distance of a tile's turns, in k-blocks.
+  __device__ int senders() const { return min(tuning.senders, tiling.along_n); }
+  /// The first k-block of its A that a tile sends; along_k if it sends none. (Turns, without a division for
+  /// each k-block.)
+  __device__ int first_turn(ShardTile tile) const {
+    return steps.sends(tile.step) && tile.place.n < senders() ? tile.place.n : tiling.along_k;
   }
 };
 
-/// The sending thread: sends the A of each stage to the left neighbour if it is the tile's turn.
+/// The sending thread: sends the A of each stage of its tiles' turns to the left neighbour. It waits for each
+/// copy, because nothing waits for it: the producer arrives in its place at the stages that are not sent.
 template <typename Stages>
-__device__ __forceinline__ void send_turns(Stages& ring, const AllShardsOrder& order, Turns turns,
+__device__ __forceinline__ void send_turns(Stages& ring, Progress& progress, const AllShardsOrder& order,
                                            const Pieces& pieces, const Arrivals& arrivals) {
   using Tile = typename Stages::Tile;
-  static_assert(Tile::kStages >= 3, "a stage that is being sent is missing for a while");
-  constexpr int kReadBy = Tile::kStages - 2, kThereBy = 8;  // k-blocks
-  RingPlace<Tile::kStages> place;
-  Sent sent;
-  int step = 0;
+  int first = 0;  // number of the tile's first k-block among all that the block loads
   for_each_tile(order, [&](ShardTile tile) {
-    // Count the last copy before the producer may wait for the next shard: otherwise all ranks could wait for
-    // each other's last copies, which are never counted.
-    if (tile.step != step) sent.count(ring, arrivals);
-    step = tile.step;
-    for (int block = 0; block < order.tiling.along_k; ++block) {
-      await_phase(&ring.full[place.stage], place.parity);
-      ++sent.age;
-      if (sent.age >= kReadBy) sent.give_back(ring);
-      if (sent.age >= kThereBy) sent.count(ring, arrivals);
-      // [task turn: which stages are sent, to where, and which are given back at once?]
-      if (order.steps.sends(step) && turns.sends(tile.place.n, block)) {
-        sent.count(ring, arrivals);  // of the turn before
-        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &order.steps.to[step],
-                                  {block * kSpan, tile.place.m * Tile::kM}, ring.stages[place.stage].a);
-        ptx::cp_async_bulk_commit_group();
-        sent = {pieces.word(step, tile.place.m, block), place.stage};
-      } else {
-        ptx::mbarrier_arrive(&ring.empty[place.stage]);
-      }
+    for (int block = order.first_turn(tile); block < order.tiling.along_k; block += order.senders()) {
+      const int load = first + block, stage = load % Tile::kStages;
+      // [task turn: from when on does a stage hold the k-block, and where is it sent?]
+      // The stage's earlier k-blocks complete phases of the same parity: first the load must have begun.
+      progress.await(load + 1);
+      await_phase(&ring.full[stage], static_cast<std::uint32_t>(load / Tile::kStages % 2));
+      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &order.steps.to[tile.step],
+                                {block * kSpan, tile.place.m * Tile::kM}, ring.stages[stage].a);
+      ptx::cp_async_bulk_commit_group();
       // [/task]
-      place.advance();
+      // [task give_back: what must be over before the stage is filled again?]
+      ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+      ptx::mbarrier_arrive(&ring.empty[stage]);
+      // [/task]
+      // [task count: what must be over before the neighbour is told?]
+      ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
+      count_arrival(arrivals, pieces.word(tile.step, tile.place.m, block));
+      // [/task]
     }
+    first += order.tiling.along_k;
   });
-  sent.count(ring, arrivals);
 }
 
 /// See RingAhead.
@@ -167,7 +138,11 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
                                                     Tiling tiling, Tuning tuning, Arrivals arrivals) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
-  if (threadIdx.x == 0) shared.ring.init(1, 1);  // one additional reader: the sending thread
+  __shared__ Progress progress;
+  if (threadIdx.x == 0) {
+    progress.tell(0);
+    shared.ring.init(1, 1);  // one additional reader: the sending thread
+  }
   __syncthreads();
   const AllShardsOrder order{steps, tiling, tuning};
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
@@ -175,15 +150,22 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
     if (warp == 0 && wgmma::elect_one()) {
+      int loads = 0, turn = 0;
       load_tiles(shared.ring, order, tiling.along_k,
                  [&](Stage<T, Tile>& stage, ShardTile tile, int block, std::uint64_t* full) {
                    await_piece(pieces, arrivals, tile.step, tile.place.m, block);
                    load_stage<Major::kMN>(stage, steps.from[tile.step], b, tile.place.corner<Tile>(), block,
                                           full);
+                   progress.tell(++loads);
+                   if (block == 0) turn = order.first_turn(tile);
+                   if (block == turn) {
+                     turn += order.senders();
+                   } else {
+                     ptx::mbarrier_arrive(&shared.ring.empty[&stage - shared.ring.stages]);
+                   }
                  });
     }
-    if (warp == 1 && wgmma::elect_one())
-      send_turns(shared.ring, order, {min(tuning.senders, tiling.along_n)}, pieces, arrivals);
+    if (warp == 1 && wgmma::elect_one()) send_turns(shared.ring, progress, order, pieces, arrivals);
     if (warp == 2 && blockIdx.x == 0 && wgmma::elect_one()) pass_on_empty_shards(steps, pieces, arrivals);
   } else {
     wgmma::registers_up<kMultiplierRegisters>();
