@@ -5,8 +5,8 @@
 //   warpgroup: sums in registers                  exchanging thread: acquire the rank's flag, at system scope
 //   -> buffer, fence.proxy.async, arrive          fence.proxy.async, TMA out of the slot into a buffer
 //   exchanging thread: TMA into the owner's slot  warpgroup: wait for the buffer, add it to the sums
-//   full wait for all parts of the tile           arrive: the buffer may be filled again
-//   release the flag, at system scope
+//   full wait for all parts of the tile           sums into the last buffer, fence.proxy.async, arrive
+//   release the flag, at system scope             exchanging thread: TMA out of the buffer to C
 #pragma once
 
 #include <cuda.h>
@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cuda/atomic>
 #include <cuda/ptx>
 
 #include "16_tensor_core_gemm/specialised.cuh"
@@ -25,9 +24,9 @@
 
 namespace overlap::fused_reduce_scatter {
 
-namespace ptx = cuda::ptx;
 using tensor_core_gemm::await_phase;
 using tensor_core_gemm::Corner;
+using tensor_core_gemm::Progress;
 
 /// Slots and flags of one call. A kernel parameter.
 struct Exchange {
@@ -43,6 +42,12 @@ struct Exchange {
   /// Index of the owner's flag for the partial tile of `source`. A flag has one writer and one reader: the
   /// blocks that compute this tile on the two ranks.
   __device__ int flag(int source, int tile) const { return source * max_tiles + tile; }
+  /// Parts that a sum of kSpan columns takes: those of all other ranks; without others, empty ones of one
+  /// rank.
+  template <typename W>
+  __device__ constexpr int parts_of_sum() const {
+    return (summands == 1 ? 1 : summands - 1) * kSpan / kPartColumns<W>;
+  }
 };
 
 /// Landing policy: each rank has its own slot on each owner, and the owner adds the slots. (An experiment
@@ -75,51 +80,6 @@ struct InSlots {
 /// Reduction order: ranks in ascending order, independent of arrival. Fetching and adding both follow it.
 __device__ constexpr int summand(int index) { return index; }
 
-/// A warpgroup's part buffers. To send, the warpgroup fills them and the exchanging thread empties them; to
-/// fetch, the exchanging thread fills them and the warpgroup empties them. A block's own tiles come last, so
-/// its last send precedes its first fetch.
-struct PartBuffers {
-  static constexpr int kCount = 4;  ///< parts of a warpgroup's rows of a 128 x 256 tile
-
-  alignas(1024) std::byte parts[kCount][kPartBytes];  ///< swizzled
-};
-
-/// The mbarriers of a warpgroup's part buffers.
-struct PartBarriers {
-  using Place = tensor_core_gemm::RingPlace<PartBuffers::kCount>;
-
-  std::uint64_t filled[PartBuffers::kCount];  ///< by all threads of the warpgroup: buffer written
-  std::uint64_t sent[PartBuffers::kCount];    ///< by the exchanging thread: TMA has read the buffer
-  std::uint64_t here[PartBuffers::kCount];    ///< bytes of another rank's part have arrived
-  std::uint64_t added[PartBuffers::kCount];   ///< by all threads of the warpgroup: part added
-
-  /// Called by one thread, before Ring::init(), whose fence covers these barriers, too.
-  __device__ void init() {
-    for (int i = 0; i < PartBuffers::kCount; ++i) {
-      ptx::mbarrier_init(&filled[i], wgmma::kThreads);
-      ptx::mbarrier_init(&sent[i], 1);
-      ptx::mbarrier_init(&here[i], 1);
-      ptx::mbarrier_init(&added[i], wgmma::kThreads);
-    }
-  }
-};
-
-/// Progress of the producer, read by the exchanging thread for pacing. Relaxed: it orders no memory.
-struct Progress {
-  int loads;  ///< k-blocks loaded so far
-
-  /// Called by the producer thread.
-  __device__ void tell(int now) {
-    cuda::atomic_ref<int, cuda::thread_scope_block>(loads).store(now, cuda::memory_order_relaxed);
-  }
-  /// Called by the exchanging thread: waits until `number` k-blocks are loaded.
-  __device__ void await(int number) {
-    const cuda::atomic_ref<int, cuda::thread_scope_block> now(loads);
-    while (now.load(cuda::memory_order_relaxed) < number) {
-    }
-  }
-};
-
 /// The exchanging thread.
 template <typename W, typename Landing, typename Tile>
 struct ExchangingThread {
@@ -127,15 +87,17 @@ struct ExchangingThread {
   /// If all parts of a tile have a buffer, they are paced over the GEMM of the next tile. Otherwise the
   /// warpgroups wait for buffers, so parts are sent as fast as possible.
   static constexpr bool kEvenly = kParts <= PartBuffers::kCount;
-  using Place = PartBarriers::Place;
 
   const Exchange& exchange;
   const OwnedOrder& order;
+  const CUtensorMap& c;  ///< the rank's rows of C
+  const Landing& landing;
+  const typename Landing::Shared& landing_shared;
   PartBuffers* buffers;
   PartBarriers* barriers;
   Progress& progress;
-  Place out = {};  ///< next buffer to send, the same place for each warpgroup
-  Place in = {};   ///< next buffer to fetch into, likewise
+  PartBarriers::Place out = {};  ///< next buffer to send, the same place for each warpgroup
+  int fetched = 0, stored = 0;   ///< parts fetched, and sums stored, so far for each warpgroup
 
   /// Sends or fetches all of the block's tiles.
   __device__ __forceinline__ void run() {
@@ -145,11 +107,12 @@ struct ExchangingThread {
     tensor_core_gemm::for_each_tile(order, [&](OwnedTile tile) {
       ++number;
       if (tile.owner == order.rank) {
-        fetch(tile);
+        fetch_and_store(tile);
       } else {
         send(tile, number < all ? number * order.owners.along_k : -1);
       }
     });
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});  // a block must not end before
   }
 
  private:
@@ -190,10 +153,10 @@ struct ExchangingThread {
     // [/task]
   }
 
-  /// Fetches all other ranks' parts of an own tile, in the order in which add_parts() adds them.
-  __device__ __forceinline__ void fetch(OwnedTile tile) {
+  /// For an own tile: fetches all other ranks' parts, in the order in which add_parts() adds them, and stores
+  /// the sums to C. The buffers of a tile's last sums are still being read when it returns.
+  __device__ __forceinline__ void fetch_and_store(OwnedTile tile) {
     const Owners& owners = order.owners;
-    const Corner corner = tile.place.template corner<Tile>();
     // [task await: which ranks' flags are awaited, and what orders TMA's loads after these waits?]
     for (int source = 0; source < owners.ranks; ++source) {
       if (source == order.rank) continue;
@@ -203,41 +166,76 @@ struct ExchangingThread {
     ptx::fence_proxy_async(ptx::space_global);
     // [/task]
     if (owners.rows(order.rank) == 0) return;
-    constexpr int kOfResult = kSpan / kPartColumns<W>;  // parts per kSpan columns
-    for (int part = 0; part < kParts; part += kOfResult) {
+    const Corner corner = tile.place.template corner<Tile>();
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+    for (int columns = 0; columns < Tile::kN; columns += kSpan) {
       for (int i = 0; i < exchange.summands; ++i) {
         const int source = summand(i);
-        if (source == exchange.own) continue;
-        for (int half = 0; half < kOfResult; ++half) {
-          for (int group = 0; group < Tile::kGroups; ++group) {
-            // [task fetch: when may a buffer be filled, and how many bytes does its barrier expect?]
-            PartBarriers& mine = barriers[group];
-            std::byte* buffer = buffers[group].parts[in.stage];
-            await_phase(&mine.added[in.stage], in.parity ^ 1);
-            ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared,
-                                           &mine.here[in.stage], kPartBytes);
-            const int column = corner.column + (part + half) * kPartColumns<W>;
-            const int row = corner.row + group * kGroupRows;
-            ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, buffer, &exchange.from[source],
-                                      {column, row}, &mine.here[in.stage]);
-            // [/task]
+        if (source == exchange.own && exchange.summands > 1) continue;
+        for (int part = 0; part < kSpan; part += kPartColumns<W>) {
+          if (fetched - PartBuffers::kCount == last_part_of(stored)) {  // that buffer is the next one
+            store_sum(corner);
+            ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
           }
-          in.advance();
+          for (int group = 0; group < Tile::kGroups; ++group)
+            fetch(source, corner.row + group * kGroupRows, corner.column + columns + part, group);
+          ++fetched;
         }
       }
     }
+    while (last_part_of(stored) < fetched) store_sum(corner);
+  }
+
+  /// Fetches a part for a warpgroup. A rank without others hands the empty buffer over.
+  __device__ __forceinline__ void fetch(int source, int row, int column, int group) {
+    // [task fetch: when may a buffer be filled, and how many bytes does its barrier expect?]
+    const int stage = fetched % PartBuffers::kCount;
+    PartBarriers& mine = barriers[group];
+    await_phase(&mine.added[stage], parity_of(fetched) ^ 1);
+    if (exchange.summands == 1) {
+      ptx::mbarrier_arrive(&mine.here[stage]);
+      return;
+    }
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &mine.here[stage],
+                                   kPartBytes);
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, buffers[group].parts[stage],
+                              &exchange.from[source], {column, row}, &mine.here[stage]);
+    // [/task]
+  }
+
+  /// Stores the next sum of all warpgroups, which has replaced its last part.
+  __device__ __forceinline__ void store_sum(Corner corner) {
+    const int item = last_part_of(stored), stage = item % PartBuffers::kCount;
+    const int column = corner.column + stored % (Tile::kN / kSpan) * kSpan;
+    for (int group = 0; group < Tile::kGroups; ++group) {
+      const int row = corner.row + group * kGroupRows;
+      // [task store: when does the buffer hold the sum?]
+      await_phase(&barriers[group].added[stage], parity_of(item));
+      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &c, {column, row},
+                                buffers[group].parts[stage]);
+      // [/task]
+      landing.template make_ready<W>(landing_shared, column, row);
+    }
+    ptx::cp_async_bulk_commit_group();
+    ++stored;
+  }
+
+  /// Number of the last part of a sum.
+  __device__ __forceinline__ int last_part_of(int sum) const {
+    return (sum + 1) * exchange.template parts_of_sum<W>() - 1;
+  }
+  /// Parity of the phase in which part number `item` has a buffer.
+  __device__ static constexpr std::uint32_t parity_of(int item) {
+    return static_cast<std::uint32_t>(item / PartBuffers::kCount % 2);
   }
 };
 
 /// A warpgroup's side of the exchange.
 template <typename W, typename Tile>
 struct Exchanger {
-  using Place = PartBarriers::Place;
-
   PartBuffers& buffers;
   PartBarriers& barriers;
-  Place out = {};  ///< next buffer to send
-  Place in = {};   ///< next buffer to add
+  PartBarriers::Place out = {}, in = {};  ///< next buffer to send, and to add
 
   /// Called by all threads of the warpgroup: writes its sums of a tile to part buffers for the exchanging
   /// thread.
@@ -256,31 +254,46 @@ struct Exchanger {
     }
   }
 
-  /// For one part of C: total = summand of rank 0 + of rank 1 + ..., in f32 and in this order, so the bits do
-  /// not depend on the order of arrival. `own`: the rank's own summand, not rounded.
-  template <int Count>
-  __device__ __forceinline__ void add_parts(const float* own, const Exchange& exchange,
-                                            float (&total)[Count]) {
+  /// Called by all threads of the warpgroup for kSpan columns of an own tile, with their `own` summands, not
+  /// rounded: sums the summands of rank 0, rank 1, ..., in f32 and in this order, so the bits do not depend
+  /// on the order of arrival. The sum replaces the last part in its buffer.
+  template <SixteenBit T>
+  __device__ __forceinline__ void add_parts(const float* own, const Exchange& exchange) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
+    float total[TmaStore::kPartValues] = {};
+    int left = exchange.template parts_of_sum<W>();
     // [task add: where is each rank's summand, and in which order are they added?]
     for (int index = 0; index < exchange.summands; ++index) {
       if (summand(index) == exchange.own) {
 #pragma unroll
-        for (int i = 0; i < Count; ++i) total[i] += own[i];
+        for (int i = 0; i < TmaStore::kPartValues; ++i) total[i] += own[i];
         continue;
       }
 #pragma unroll
-      for (int first = 0; first < Count; first += kPartValues<W>) {
+      for (int first = 0; first < TmaStore::kPartValues; first += kPartValues<W>) {
         await_phase(&barriers.here[in.stage], in.parity);
         add_part<W>(buffers.parts[in.stage], thread, total + first);
-        // Orders these loads before TMA's next write: without the fence a late load was observed to read the
-        // next part (H200, f32 on the wire).
-        ptx::fence_proxy_async(ptx::space_shared);
-        ptx::mbarrier_arrive(&barriers.added[in.stage]);
-        in.advance();
+        if (--left > 0) release();
       }
     }
     // [/task]
+    for (; left > 0; --left) {  // there are no others
+      await_phase(&barriers.here[in.stage], in.parity);
+      if (left > 1) release();
+    }
+    // A warp has read, and now writes, no rows but its own.
+    __syncwarp();
+    TmaStore::write(total, reinterpret_cast<T*>(buffers.parts[in.stage]), thread);
+    release();
+  }
+
+ private:
+  /// Hands the buffer back to the exchanging thread. The fence orders the thread's accesses before TMA's:
+  /// without it a late load was observed to read the next part (H200, f32 on the wire).
+  __device__ __forceinline__ void release() {
+    ptx::fence_proxy_async(ptx::space_shared);
+    ptx::mbarrier_arrive(&barriers.added[in.stage]);
+    in.advance();
   }
 };
 

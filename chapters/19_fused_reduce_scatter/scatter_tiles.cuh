@@ -14,20 +14,12 @@ namespace overlap::fused_reduce_scatter {
 
 using wgmma::Major;
 
-/// A warpgroup's buffer for a part of the result, from which TMA stores it to C; see TmaStore::store_parts().
-template <SixteenBit T>
-struct ResultBuffer {
-  static constexpr int kBuffers = 1;
-  alignas(1024) T buffers[kBuffers][kGroupRows * kSpan];  ///< swizzled
-};
-
 /// A block's shared memory.
 template <typename Landing, SixteenBit T, typename Shape>
 struct SharedMemory {
   using Tile = Shape;
   tensor_core_gemm::Ring<T, Tile> ring;
   PartBuffers parts[Tile::kGroups];
-  ResultBuffer<T> results[Tile::kGroups];
   PartBarriers barriers[Tile::kGroups];
   Progress progress;
   typename Landing::Shared landing;
@@ -41,26 +33,6 @@ constexpr int stages_beside_buffers() {
   using TwoStages = tensor_core_gemm::Tile<Tile::kM, Tile::kN, 2>;
   constexpr int kBesides = sizeof(SharedMemory<InSlots, __half, TwoStages>) - 2 * sizeof(OneStage);
   return std::min<int>(Tile::kStages, (kRoom - kBesides) / int{sizeof(OneStage)});
-}
-
-/// Called by all threads of a warpgroup for an own tile: adds all ranks' summands and stores the sums at
-/// `row` and `column` of the rank's C.
-template <typename W, typename Tile, SixteenBit T, typename Landing>
-__device__ __forceinline__ void add_and_store(const Fragment<Tile::kN>& sum, Exchanger<W, Tile>& exchanger,
-                                              const Exchange& exchange, const Landing& landing,
-                                              const typename Landing::Shared& shared, int row, int column,
-                                              const CUtensorMap& c, ResultBuffer<T>& buffer) {
-  const auto write = [&](T* to, int part, int thread) {
-    constexpr int kValues = TmaStore::kPartValues;
-    float total[kValues] = {};
-    exchanger.add_parts(sum.value + part * kValues, exchange, total);
-    TmaStore::write(total, to, thread);
-  };
-  const auto copy = [&](const T* from, int part) {  // called after a barrier: all threads have added
-    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &c, {column + part * kSpan, row}, from);
-    landing.template make_ready<W>(shared, column + part * kSpan, row);
-  };
-  TmaStore::store_parts<Tile::kN / kSpan>(buffer, write, copy);
 }
 
 /// The rank's GEMM: sends tiles to their owners, and stores the sums of its own tiles to C.
@@ -102,8 +74,8 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scat
           });
     }
     if (warp == 1 && wgmma::elect_one()) {
-      ExchangingThread<W, Landing, Tile> thread{exchange, order, shared.parts, shared.barriers,
-                                                shared.progress};
+      ExchangingThread<W, Landing, Tile> thread{
+          exchange, order, c, landing, shared.landing, shared.parts, shared.barriers, shared.progress};
       thread.run();
     }
     return;
@@ -113,15 +85,11 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scat
   tensor_core_gemm::multiply_tiles<Major::kMN>(
       shared.ring, order, owners.along_k, group, [&](Fragment<Tile::kN>& sum, OwnedTile tile) {
         if (owners.rows(tile.owner) == 0) return;  // an exchange of flags alone
-        const Corner corner = tile.place.corner<Tile>();
-        if (tile.owner == order.rank) {
-          add_and_store<W, Tile, T>(sum, exchanger, exchange, landing, shared.landing,
-                                    corner.row + group * kGroupRows, corner.column, c, shared.results[group]);
-        } else {
-          exchanger.template hand_out<Wire, T>(sum);
-        }
+        if (tile.owner != order.rank) return exchanger.template hand_out<Wire, T>(sum);
+#pragma unroll
+        for (int column = 0; column < Tile::kN; column += kSpan)
+          exchanger.template add_parts<T>(sum.value + column / 2, exchange);
       });
-  TmaStore::finish();
 }
 
 }  // namespace overlap::fused_reduce_scatter

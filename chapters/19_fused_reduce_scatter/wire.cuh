@@ -1,4 +1,4 @@
-// Chapter 19: the type of summands on the wire, and the layout of a part in shared memory.
+// Chapter 19: the type of summands on the wire, and the parts of a tile in shared memory.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -6,12 +6,15 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cuda/ptx>
 
-#include "16_tensor_core_gemm/operands.cuh"
+#include "16_tensor_core_gemm/ring_of_stages.cuh"
 #include "16_tensor_core_gemm/store_tile.cuh"
 
 namespace overlap::fused_reduce_scatter {
 
+namespace ptx = cuda::ptx;
 namespace wgmma = overlap::wgmma;
 using tensor_core_gemm::kGroupRows;
 using tensor_core_gemm::kSpan;
@@ -64,6 +67,36 @@ __device__ __forceinline__ void add_part(const std::byte* part, int thread, floa
     sums[i + 1] += pair.y;
   }
 }
+
+/// A warpgroup's part buffers. To send, the warpgroup fills them and the exchanging thread empties them; to
+/// fetch, the exchanging thread fills them, and the warpgroup adds them up. The last buffer of a sum then
+/// takes the sum, and the exchanging thread stores it to C. A block's own tiles come last, so its last send
+/// precedes its first fetch.
+struct PartBuffers {
+  static constexpr int kCount = 4;  ///< parts of a warpgroup's rows of a 128 x 256 tile
+
+  alignas(1024) std::byte parts[kCount][kPartBytes];  ///< swizzled
+};
+
+/// The mbarriers of a warpgroup's part buffers.
+struct PartBarriers {
+  using Place = tensor_core_gemm::RingPlace<PartBuffers::kCount>;
+
+  std::uint64_t filled[PartBuffers::kCount];  ///< by all threads of the warpgroup: buffer written
+  std::uint64_t sent[PartBuffers::kCount];    ///< by the exchanging thread: TMA has read the buffer
+  std::uint64_t here[PartBuffers::kCount];    ///< bytes of another rank's part have arrived
+  std::uint64_t added[PartBuffers::kCount];   ///< by all threads: part added, or replaced by the sum
+
+  /// Called by one thread, before Ring::init(), whose fence covers these barriers, too.
+  __device__ void init() {
+    for (int i = 0; i < PartBuffers::kCount; ++i) {
+      ptx::mbarrier_init(&filled[i], wgmma::kThreads);
+      ptx::mbarrier_init(&sent[i], 1);
+      ptx::mbarrier_init(&here[i], 1);
+      ptx::mbarrier_init(&added[i], wgmma::kThreads);
+    }
+  }
+};
 
 /// Partial sums are sent as T: each is rounded once, and the links carry half of the bytes of f32.
 struct SixteenBitWire {

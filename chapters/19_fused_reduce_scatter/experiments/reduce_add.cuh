@@ -41,7 +41,7 @@ struct AddedUp {
   }
 
   // ---- Zeros, to which the next call of this set adds -----------------------------------------------------
-  static constexpr int kZeroRows = 8;  ///< 1 KiB is all the shared memory that the chapter's tile leaves
+  static constexpr int kZeroRows = 8;  ///< 1 KiB, which every tile leaves beside its stages
 
   /// Zeros of the block.
   struct Shared {
