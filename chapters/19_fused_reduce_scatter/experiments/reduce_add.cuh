@@ -30,7 +30,7 @@ struct AddedUp {
   static constexpr int summands(int ranks) { return ranks == 1 ? 1 : 2; }
   static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }  ///< index of its own
 
-  /// The rank's sums in boxes of kZeroRows rows.
+  /// The rank's sums in boxes of parts.
   CUtensorMap sums;
 
   /// Adds the part to the sums of an owner.
@@ -41,11 +41,9 @@ struct AddedUp {
   }
 
   // ---- Zeros, to which the next call of this set adds -----------------------------------------------------
-  static constexpr int kZeroRows = 8;  ///< 1 KiB, which every tile leaves beside its stages
-
   /// Zeros of the block.
   struct Shared {
-    alignas(128) std::uint32_t zeros[kZeroRows * kPartRowBytes / sizeof(std::uint32_t)];  ///< TMA's source
+    alignas(1024) std::uint32_t zeros[kPartBytes / sizeof(std::uint32_t)];  ///< a part, TMA's source
   };
 
   /// Clears the sums for the first call. Waits. Collective. Throws as require_native_atomics() does.
@@ -56,7 +54,7 @@ struct AddedUp {
     CUDA_CHECK(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof(W), rank.stream()));
     rank.synchronize(rank.stream());
     // A variable: without optimisation g++ 12 does not align a temporary, and a map wants 64 bytes.
-    const CUtensorMap map = tensor_core_gemm::tensor_map(sums, rows, columns, kZeroRows);
+    const CUtensorMap map = tensor_core_gemm::tensor_map(sums, rows, columns, kGroupRows);
     AddedUp ready;
     ready.sums = map;
     return ready;
@@ -69,7 +67,7 @@ struct AddedUp {
     ptx::fence_proxy_async(ptx::space_shared);
   }
 
-  /// Called by one thread after its warpgroup has read its rows of the sums, kSpan columns from `row` and
+  /// Called by one thread after a warpgroup has added its rows of the sums, kSpan columns from `row` and
   /// `column` on: clears them by TMA, through the same proxy as the reads before and the additions after.
   ///
   /// No rank adds to these sums before they are cleared. In call e all flags of the tile have been seen, and
@@ -78,10 +76,8 @@ struct AddedUp {
   template <typename W>
   __device__ __forceinline__ void make_ready(const Shared& shared, int column, int row) const {
     for (int columns = 0; columns < kSpan; columns += kPartColumns<W>) {
-      for (int rows = 0; rows < kGroupRows; rows += kZeroRows) {
-        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &sums, {column + columns, row + rows},
-                                  shared.zeros);
-      }
+      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &sums, {column + columns, row},
+                                shared.zeros);
     }
   }
 };
