@@ -125,6 +125,12 @@ std::string thread_cure(const Access& first, const Access& second) {
          "operations, release and acquire on a word in memory, or a second kernel.";
 }
 
+/// Kernels on two GPUs, which may run at the same time.
+bool two_gpus(const Access& a, const Access& b) {
+  const auto gpu = [](const Access& access) { return access.who.substr(0, access.who.find('/')); };
+  return a.call.empty() && b.call.empty() && gpu(a) != gpu(b);
+}
+
 std::string host_cure(const Access& first, const Access& second) {
   const Access &host = by_host(first) ? first : second, &gpu = by_host(first) ? second : first;
   std::string text = host.who + " does not wait for " + gpu.who +
@@ -172,7 +178,12 @@ std::string advice(const Access& first, const Access& second) {
            "cudaGridDependencySynchronize() comes before that access, in this kernel and in those between "
            "the two. A trigger orders "
            "nothing.";
-  return "No event or synchronisation orders " + after.who + " after " + before.who + ".";
+  std::string text = "No event or synchronisation orders " + after.who + " after " + before.who;
+  if (two_gpus(before, after)) {
+    text += ", nor a word in memory, by release and acquire";
+    if (!before.write && after.write) text += ": who reads has to say so before the memory is written again";
+  }
+  return text + ".";
 }
 
 }  // namespace vgpu

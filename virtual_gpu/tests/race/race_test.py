@@ -54,6 +54,7 @@ CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
                           " lacks release instead of relaxed, and the load at planted_bugs.cu:",
                           " lacks acquire instead of relaxed."),
          "bulk_parity": " for parity 1 returned at once: the mbarrier was in phase 0",
+         **{bug: "nor a word in memory, by release and acquire" for bug in ("credit_1", "credit_2", "credit_4", "credit_add")},
          # planted_kernel_bugs
          "warp": {"in byte 152 of the shared variables 'unused, cells' of block (0,0,0)", "thread (37,0,0)", "thread (35,0,0)",
                   "two threads of a warp: __syncwarp or __syncthreads"},
