@@ -99,8 +99,8 @@ struct AllShardsOrder {
   }
 };
 
-/// The sending thread: sends the A of each stage of its tiles' turns to the left neighbour. It waits for each
-/// copy, because nothing waits for it: the producer arrives in its place at the stages that are not sent.
+/// The sending thread: sends the A of each stage of its tiles' turns to the left neighbour. It may wait for
+/// each copy, because the producer arrives in its place at the stages that are not sent.
 template <typename Stages>
 __device__ __forceinline__ void send_turns(Stages& ring, Progress& progress, const AllShardsOrder& order,
                                            const Pieces& pieces, const Arrivals& arrivals) {
