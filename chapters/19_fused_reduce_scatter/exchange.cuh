@@ -167,13 +167,13 @@ struct ExchangingThread {
     // [/task]
     if (owners.rows(order.rank) == 0) return;
     const Corner corner = tile.place.template corner<Tile>();
-    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});  // the sums of the tile before are read
     for (int columns = 0; columns < Tile::kN; columns += kSpan) {
       for (int i = 0; i < exchange.summands; ++i) {
         const int source = summand(i);
         if (source == exchange.own && exchange.summands > 1) continue;
         for (int part = 0; part < kSpan; part += kPartColumns<W>) {
-          if (fetched - PartBuffers::kCount == last_part_of(stored)) {  // that buffer is the next one
+          if (fetched - PartBuffers::kCount == last_part_of(stored)) {  // its buffer is the next one
             store_sum(corner);
             ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
           }
