@@ -140,7 +140,7 @@ struct ExchangingThread {
           Landing::send(exchange.to[tile.owner], corner.column + part * kPartColumns<W>,
                         corner.row + group * kGroupRows, buffers[group].parts[out.stage]);
           ptx::cp_async_bulk_commit_group();
-          ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+          ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});  // TMA has read the part
           ptx::mbarrier_arrive(&barriers[group].sent[out.stage]);
           // [/task]
         }
@@ -277,8 +277,8 @@ struct Exchanger {
       }
     }
     // [/task]
-    for (; left > 0; --left) {  // there are no others
-      await_phase(&barriers.here[in.stage], in.parity);
+    for (; left > 0; --left) {
+      await_phase(&barriers.here[in.stage], in.parity);  // an empty buffer: there are no others
       if (left > 1) release();
     }
     // A warp has read, and now writes, no rows but its own.
