@@ -179,10 +179,7 @@ std::string advice(const Access& first, const Access& second) {
            "the two. A trigger orders "
            "nothing.";
   std::string text = "No event or synchronisation orders " + after.who + " after " + before.who;
-  if (two_gpus(before, after)) {
-    text += ", nor a word in memory, by release and acquire";
-    if (!before.write && after.write) text += ": who reads has to say so before the memory is written again";
-  }
+  if (two_gpus(before, after)) text += ", nor a word in memory, by release and acquire";
   return text + ".";
 }
 
