@@ -1,8 +1,6 @@
 #include "overlap/bench/gate.hpp"
 
-#include <cuda.h>
-
-#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/run_state.hpp"
 
 namespace overlap {
@@ -31,8 +29,7 @@ Gate::~Gate() {
 void Gate::close(cudaStream_t stream) {
   if (rank_.stopping()) throw RunStopped();
   awaited_ = round_;
-  CU_CHECK(
-      cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(word_), round_, CU_STREAM_WAIT_VALUE_GEQ));
+  backend::hold(stream, word_, round_, rank_.abort_flag());
 }
 
 void Gate::open() {

@@ -14,7 +14,8 @@ namespace overlap {
 
 /// Holds back one stream of every rank until the host lets all of them go at the same moment: what they then
 /// do was enqueued before, so no host's delay is in its time. All ranks of a process look at one word of
-/// pinned memory; each process opens its own word once the barrier between them returns, not at once.
+/// pinned memory (backend::hold() says how far apart they go on); each process opens its own word once the
+/// barrier between them returns, not at once.
 /// Only for work that a host enqueues without waiting, at most 900 operations a stream (measured: the host
 /// blocks after about 1,000 behind a closed gate), of which each kind has run before (loading a kernel, or
 /// NCCL's first collective, waits for the GPU, hence for ever). Constructor, destructor and open() are

@@ -1,12 +1,15 @@
 // Virtual GPUs.
 #include "overlap/gpu/backend.hpp"
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <stdexcept>
 #include <vgpu/control.hpp>
 
+#include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/stream.hpp"
 
@@ -62,6 +65,10 @@ void configure(const BackendOptions& options) {
 void prepare() {}
 
 int hardware_queues() { return kMaxStreams; }
+
+void hold(cudaStream_t stream, std::uint32_t* word, std::uint32_t value, unsigned* /*stop*/) {
+  CU_CHECK(cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WAIT_VALUE_GEQ));
+}
 
 std::uint64_t restarts() { return vgpu::resets(); }
 
