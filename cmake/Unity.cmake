@@ -1,6 +1,6 @@
 # overlap_unity(target): eight of its sources are compiled as one, which takes half the time, since most of it goes into what
 # they include. -DOVERLAP_UNITY=OFF for who edits them often: a change then compiles one source, and not its seven neighbours.
-# (.ci/run --full has it off and so shows that each source includes what it needs.)
+# (.ci/run has it off once, and so shows that each source includes what it needs.)
 option(OVERLAP_UNITY "Compile eight sources of a library or of a test program as one" ON)
 
 function(overlap_unity target)

@@ -1,6 +1,7 @@
 #include "engine/kernel/words.hpp"
 
 #include "engine/kernel_records.hpp"
+#include "race/happens_before.hpp"
 
 namespace vgpu {
 
