@@ -29,20 +29,20 @@ __global__ void work(int* sink, int rounds) {
 
 TEST_P(RankTimingTest, NothingRunsBehindAClosedGate) {
   run_ranks(GetParam(), [](Rank& rank) {
-    PinnedBuffer<int> done(1);
+    PinnedBuffer<int> done(1), beside(1);
     Gate gate(rank);
-    const cudaStream_t stream = rank.stream();
-    done[0] = 0;
+    const cudaStream_t stream = rank.stream(), other = rank.second_stream();
+    done[0] = beside[0] = 0;
     work<<<1, 1, 0, stream>>>(done.data(), 0);
     rank.synchronize(stream);
     for (int round = 1; round <= 5; ++round) {
       gate.close(stream);
       work<<<1, 1, 0, stream>>>(done.data(), round);
       CUDA_CHECK(cudaGetLastError());
-      for (int i = 0; i < 10; ++i) {
-        EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+      work<<<1, 1, 0, other>>>(beside.data(), 20000);  // so long that the other one could have ended
+      CUDA_CHECK(cudaGetLastError());
+      rank.synchronize(other);
+      EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
       gate.open();
       rank.synchronize(stream);
     }

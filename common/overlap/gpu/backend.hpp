@@ -87,10 +87,10 @@ void prepare();
 /// Virtual GPUs have no such limit: kMaxStreams.
 int hardware_queues();
 
-/// The stream's later work waits until the word in pinned memory has reached `value`, or until `stop`
-/// (Rank::abort_flag()) is set. On real GPUs a kernel reads the word: streams of two H200 then go on at most
-/// 1.2 us apart, in half of all cases less than 0.4. With cuStreamWaitValue32, with which virtual GPUs wait,
-/// it was up to 7.9 us, and 1.8 in half of all cases: a GPU looks at such a word only every few microseconds.
+/// The stream's later work waits until the word in pinned memory has reached `value`. On real GPUs a kernel
+/// reads the word, which also ends once `stop` (Rank::abort_flag()) is set. At a word of
+/// cuStreamWaitValue32, with which virtual GPUs wait, a real one seems to look only every few microseconds
+/// (docs/reading_output.md has the figures).
 void hold(cudaStream_t stream, std::uint32_t* word, std::uint32_t value, unsigned* stop);
 
 /// How often the GPUs were reset in this process, which discards all state on them. Only tests reset virtual

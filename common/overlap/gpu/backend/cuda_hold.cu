@@ -18,7 +18,7 @@ __global__ void wait_for(std::uint32_t* word, std::uint32_t value, unsigned* sto
 }  // namespace
 
 void hold(cudaStream_t stream, std::uint32_t* word, std::uint32_t value, unsigned* stop) {
-  load_kernel(wait_for);
+  load_kernel(wait_for);  // by the first rank of a GPU, so before any rank's stream is held there
   wait_for<<<1, 1, 0, stream>>>(word, value, stop);
   CUDA_CHECK(cudaGetLastError());
 }
