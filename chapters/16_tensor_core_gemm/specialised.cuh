@@ -52,8 +52,7 @@ __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, in
   return place;
 }
 
-/// Progress of the producer, for a thread that keeps step with it (chapters 18, 19). Relaxed: it orders no
-/// memory.
+/// Progress of the producer, for a thread that keeps step with it (chapter 19). Relaxed: it orders no memory.
 struct Progress {
   int loads;  ///< k-blocks whose load has begun so far
 

@@ -62,9 +62,10 @@ struct ShardOrder {
   __host__ __device__ constexpr int tiles() const { return tiling.tiles(); }
   /// Place of tile number `index` of the order.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
-    if (tuning.minor == Minor::kM) return place_of(index, tiling, tuning.width);
-    const TilePlace turned = place_of(index, {tiling.along_n, tiling.along_m, tiling.along_k}, tuning.width);
-    return {turned.n, turned.m};
+    const bool along_m = tuning.minor == Minor::kM;
+    const Tiling turned{tiling.along_n, tiling.along_m, tiling.along_k};
+    const TilePlace place = place_of(index, along_m ? tiling : turned, tuning.width);
+    return along_m ? place : TilePlace{place.n, place.m};
   }
 };
 
@@ -76,6 +77,7 @@ struct Steps {
   CUtensorMap to[kMaxRanks];    ///< the left neighbour's slot for it
   CUtensorMap c[kMaxRanks];     ///< the shard's rows of C
   int along_m[kMaxRanks];       ///< the shard's rows of tiles
+  int all_along_m;              ///< their sum
   int count;                    ///< steps: P
 
   /// Whether the step's shard is sent on. The last one is not: it has visited all ranks.
@@ -167,6 +169,7 @@ class Shards {
       // [task steps: whose rows are multiplied in step i, from where, and where do they go?]
       const Range rows = rows_of(i);
       steps.along_m[i] = tiling_of<Tile>({rows.size(), share_.n, share_.k}).along_m;
+      steps.all_along_m += steps.along_m[i];
       if (rows.empty()) continue;  // a map cannot have 0 rows, and no tile uses it
       const CUtensorMap from = tensor_map(source(i, a), rows.size(), whole_.k, Tile::kM);
       const CUtensorMap c_rows = tensor_map(c + rows.begin * share_.n, rows.size(), share_.n, kGroupRows);
