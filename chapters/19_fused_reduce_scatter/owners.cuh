@@ -33,9 +33,12 @@ inline constexpr int kMaxRanks = 16;  ///< limit set by the size of the kernel's
 struct Owners {
   int ranks;
   int first_row[kMaxRanks + 1];  ///< [owner] in C, and m at the end
-  int tile_rows;
-  int along_n;  ///< columns of tiles
-  int along_k;  ///< k-blocks
+  /// [owner] rows of tiles. An owner without rows has one row of empty tiles, because it must see a flag of
+  /// every rank in every call: otherwise it could run two calls ahead (see FusedReduceScatter::exchange()).
+  int along_m[kMaxRanks];
+  int all_along_m;  ///< their sum
+  int along_n;      ///< columns of tiles
+  int along_k;      ///< k-blocks
 
   /// The owners of a GEMM's rows, by balanced_share(). Throws UsageError for more than kMaxRanks ranks.
   template <typename Tile>
@@ -45,26 +48,21 @@ struct Owners {
                        " ranks, and there are " + std::to_string(ranks));
     }
     const Tiling tiling = tensor_core_gemm::tiling_of<Tile>(product);
-    Owners owners{ranks, {}, Tile::kM, tiling.along_n, tiling.along_k};
-    for (int rank = 0; rank < ranks; ++rank)
+    Owners owners{ranks, {}, {}, 0, tiling.along_n, tiling.along_k};
+    for (int rank = 0; rank < ranks; ++rank) {
       owners.first_row[rank + 1] = static_cast<int>(balanced_share(product.m, ranks, rank).end);
+      owners.along_m[rank] = std::max(1, (owners.rows(rank) + Tile::kM - 1) / Tile::kM);
+      owners.all_along_m += owners.along_m[rank];
+    }
     return owners;
   }
 
   /// Number of rows of an owner.
   __host__ __device__ constexpr int rows(int owner) const { return first_row[owner + 1] - first_row[owner]; }
-  /// An owner's tiles. An owner without rows has one row of empty tiles, because it must see a flag of every
-  /// rank in every call: otherwise it could run two calls ahead (see FusedReduceScatter::exchange()).
-  __host__ __device__ constexpr Tiling tiling(int owner) const {
-    const int along_m = (rows(owner) + tile_rows - 1) / tile_rows;
-    return {along_m > 0 ? along_m : 1, along_n, along_k};
-  }
+  /// An owner's tiles.
+  __host__ __device__ constexpr Tiling tiling(int owner) const { return {along_m[owner], along_n, along_k}; }
   /// Number of tiles of all owners.
-  __host__ __device__ constexpr int tiles() const {
-    int sum = 0;
-    for (int owner = 0; owner < ranks; ++owner) sum += tiling(owner).tiles();
-    return sum;
-  }
+  __host__ __device__ constexpr int tiles() const { return all_along_m * along_n; }
 };
 
 /// A tile of C, by owner.
